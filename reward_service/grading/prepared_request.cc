@@ -55,7 +55,8 @@ std::string_view FindProgram(const v1::Candidate& candidate) {
 // Whoever hides the names has its streams share one queue, and gains nothing by them.
 constexpr const char* kWaysToOverlap[] = {
     "StreamCreate", "StreamPerThread", "StreamFromPool", "PER_THREAD_DEFAULT_STREAM",
-    "cuda.Stream",  "Graph",           "graph",          "CtxCreate"};
+    "cuda.Stream",  "torch.Stream",    "import Stream",  "default-stream",
+    "Graph",        "graph",           "CtxCreate"};
 
 std::string DigestOf(const v1::GradeRequest& request) {
   v1::GradeRequest content = request;
@@ -74,10 +75,11 @@ bool WantsBlas(const PreparedRequest& prepared) {
          prepared.source.find("cudnn") != std::string::npos;
 }
 
-bool MayOverlapKernels(const PreparedRequest& prepared) {
+// `normalised`: programs that share a measurement are measured alike.
+bool MayOverlapKernels(const PreparedRequest& prepared, std::string_view normalised) {
   if (prepared.device != v1::DEVICE_CUDA) return false;
   return std::any_of(std::begin(kWaysToOverlap), std::end(kWaysToOverlap),
-                     [&](const char* name) { return prepared.source.find(name) != std::string::npos; });
+                     [&](const char* name) { return normalised.find(name) != normalised.npos; });
 }
 
 std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
@@ -120,7 +122,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.with_blas = WantsBlas(prepared);
-  prepared.with_streams = MayOverlapKernels(prepared);
+  prepared.with_streams = MayOverlapKernels(prepared, normalised);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());
   prepared.measurement_key = MeasurementKey(prepared, normalised, abilities.devices.at(prepared.device));

@@ -20,7 +20,8 @@ Route RecordingLanes::Record(Flight* flight, absl::Time now) {
   for (size_t i = 0;; ++i) {
     const bool is_last = i + 1 == std::min(kLanesAskedMax, lanes.size());
     const JudgeStage* const lane = lanes[(first + i) % lanes.size()];
-    task_lanes_->Use(prepared.task_key, lane, now);
+    // It claims a task that is nobody's, and keeps none: a lane that judges nothing loses its tasks.
+    if (of_task == nullptr) task_lanes_->Use(prepared.task_key, lane, now);
     const Route next = lane->Record(flight, {.others_serve = !is_last});
     if (is_last || next != Route::kCompile || !WantsRecording(*flight)) return next;
   }

@@ -51,10 +51,10 @@ ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
           .launch_queues = NumLaunchQueues(task)};
 }
 
-// With libraries as many as the reference has.
+// With libraries as many as the reference has, whatever its text says: theirs would overlap more than the reference's.
 int CandidateJails::NumLaunchQueues(const PreparedTask& task) const {
-  if (request_.with_streams) return kLaunchQueuesOfStreams;
-  return options_.room == Room::kSealed && !request_.with_blas ? 1 : task.num_launch_queues();
+  if (options_.room != Room::kSealed || request_.with_blas) return task.num_launch_queues();
+  return request_.with_streams ? kLaunchQueuesOfStreams : 1;
 }
 
 void CandidateJails::AwaitSpare(PreparedTask& task) {
@@ -100,6 +100,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   auto jail =
       std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), request_.limits);
   Program program = MakeProgram(task, num_threads);
+  const absl::Time since = absl::Now();
   if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
   phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.
@@ -108,7 +109,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
     kept.ReturnBuffers(std::move(used));
   };
   return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),
-                                                   options_.lane, return_buffers, measurement_),
+                                                   options_.lane, return_buffers, measurement_, since),
                      std::move(fault), waited};
 }
 

@@ -17,13 +17,15 @@
 
 namespace warpsmith {
 
-// `layout`, `lane` and `measurement` outlive it; numbers go into the last one's correctness. At its end the process
+// `layout`, `lane` and `measurement` outlive it; numbers go into the last one's correctness. `since`: before its program was
+// started. At its end the process
 // leaves the lane, ends, and then its buffers are given back.
 class CheckedJail : public CheckedProgram {
  public:
   CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout, const Lane* lane,
-              std::function<void(Buffers)> return_buffers, v1::Measurement* measurement)
+              std::function<void(Buffers)> return_buffers, v1::Measurement* measurement, absl::Time since)
       : jail_(std::move(jail)),
+        since_(since),
         is_native_(kind == CandidateKind::kNative),
         layout_(layout),
         lane_(lane),
@@ -63,7 +65,7 @@ class CheckedJail : public CheckedProgram {
   v1::Correctness& correctness() { return *measurement_->mutable_grade()->mutable_correctness(); }
 
   std::unique_ptr<Jail> jail_;
-  const absl::Time since_ = absl::Now();
+  const absl::Time since_;  // its program began to start
   const bool is_native_;
   const TaskLayout& layout_;
   const Lane* const lane_;

@@ -70,8 +70,8 @@ void GpuDevice::LeaveLane() {
 
 bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
   const bool says_so = SaysWantOfMemory(fault.reason);
-  // Whoever else failed meanwhile may have lacked it, too.
-  if (says_so) store_->NoteScarcity();
+  // Whoever else failed meanwhile may have lacked it, too. Words alone show nothing.
+  if (says_so && !store_->HasPlenty()) store_->NoteScarcity();
   return says_so || SaysDeviceFailed(fault.reason) || fault.killed || fault.verdict == v1::VERDICT_TIMEOUT ||
          store_->WasScarceSince(since);
 }

@@ -13,6 +13,7 @@ namespace {
 constexpr double kLeastUs = 1e-3;  // the clock's unit
 constexpr double kForgivenUs = 8;
 constexpr double kForgivenShare = 0.02;
+constexpr double kForgivenUsMax = 30;
 
 // Both clocks apart: what disturbed one of them says nothing of the other.
 void KeepLeast(const EmptyCall& now, EmptyCall* least) {
@@ -43,7 +44,8 @@ double WithoutPath(const BatchTime& batch, const EmptyCall& path) {
 
 double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty) {
   const bool is_proven_idle = empty.after_us > 0;
-  const double forgiven_us = is_proven_idle ? std::max(kForgivenUs, kForgivenShare * batch.us) : 0;
+  const double forgiven_us =
+      is_proven_idle ? std::clamp(kForgivenShare * batch.us, kForgivenUs, kForgivenUsMax) : 0;
   return batch.us + std::max(0.0, batch.after_us - empty.after_us - forgiven_us);
 }
 

@@ -28,6 +28,7 @@ constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the pro
 constexpr const char* kErrorsOfFiles[] = {"ImportError", "ModuleNotFoundError", "PermissionError",
                                           "FileNotFoundError", "OSError"};
 // As refuse_compilers of python_jail.py says, with a GPU or without.
+constexpr char kDoesNotEnd[] = "the program does not end";
 constexpr char kNoCompilers[] = "RuntimeError: torch.compile is of no use here";
 constexpr int kOnGpuMax = 4;  // at once: each may take much of the memory
 
@@ -100,7 +101,9 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const Subject& subject
     ++num_on_gpu_;
   }
   absl::StatusOr<Recording> recording = RecordOn(Place::kGpuBesideOthers, subject);
-  if (!recording.ok() && !absl::IsDeadlineExceeded(recording.status())) {
+  // What does not end would keep the GPU from all others.
+  if (!recording.ok() && !absl::IsDeadlineExceeded(recording.status()) &&
+      recording.status().message() != kDoesNotEnd) {
     const bool lacked_memory =
         SaysWantOfMemory(StdView(recording.status().message())) || !store_->HasPlenty();
     recording = RecordOn(lacked_memory ? Place::kGpuEmptied : Place::kGpuAlone, subject);
@@ -158,7 +161,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
   if (is_alone) (void)store_->AwaitDone(kIdleSeconds);  // or whoever has the next turn finds out
   if (absl::IsDeadlineExceeded(answer.status())) {
     if (deadline < timeout) return answer.status();
-    return absl::InvalidArgumentError("the program does not end");
+    return absl::InvalidArgumentError(kDoesNotEnd);
   }
   if (!answer.ok()) return absl::InvalidArgumentError(absl::StrCat("the program ", DescribeEnding(ending)));
   if (!Is<jail::Recorded>(answer->fields)) {

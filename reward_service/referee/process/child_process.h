@@ -82,11 +82,12 @@ class ChildProcess {
 
   // The same for a process that waits at `line`, of which `fields` tell it: the clock runs from when it may go on until
   // it says that it is done, or answers. `occupied` is called when it is continued, and returns when the device is no
-  // longer kept busy with other work. If it was done, `before_stop` follows, on no clock; then its answer is waited for
-  // on that of the stop.
+  // longer kept busy with other work; `before_start` when it is ready, and `before_stop` when it is done, or has
+  // answered, on no clock. Then its answer is waited for on that of the stop.
   absl::StatusOr<TimedAnswer> StartOnTheClock(const nlohmann::json& fields, absl::Duration timeout,
                                               StartLine* line, const std::vector<size_t>& rooms,
                                               absl::FunctionRef<void()> occupied,
+                                              absl::FunctionRef<void()> before_start,
                                               absl::FunctionRef<void()> before_stop);
 
   // Unless it has been reaped: its number may be another's then.

@@ -205,9 +205,20 @@ absl::StatusOr<TimedAnswer> Jail::RunAtLine(const std::vector<size_t>& rooms,
   buffers_.store->Occupy();
   absl::StatusOr<TimedAnswer> timed = process_->StartOnTheClock(
       request, absl::Seconds(limits_.call_seconds_max), line_.get(), rooms,
-      [this] { busy_us_ = buffers_.store->AwaitOccupied(); }, before_stop);
-  if (busy_us_.ok() && *busy_us_ < kChangeOfHandsUsMin) busy_us_ = 0.0;
+      [this] { busy_us_ = buffers_.store->AwaitOccupied(); },
+      [this] { AddBusy(buffers_.store->AwaitDone(limits_.call_seconds_max)); }, before_stop);
   return timed;
+}
+
+// What waited for the end of the occupation began then, before the clock.
+void Jail::AddBusy(const absl::StatusOr<double>& behind_us) {
+  if (busy_us_.ok() && *busy_us_ < kChangeOfHandsUsMin) busy_us_ = 0.0;
+  if (!busy_us_.ok()) return;
+  if (!behind_us.ok()) {
+    busy_us_ = behind_us.status();
+  } else if (*behind_us >= kChangeOfHandsUsMin) {
+    *busy_us_ += *behind_us;
+  }
 }
 
 absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault, size_t call) {

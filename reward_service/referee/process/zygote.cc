@@ -27,7 +27,7 @@ constexpr absl::Duration kAwaitedByOthersMax = absl::Seconds(1);
 constexpr int kUnansweredMax = 32;
 constexpr size_t kSpares = 3;
 constexpr size_t kSparesOnGpu = 4;  // that many are timed, as a rule, while none is made ready
-constexpr size_t kSpareKinds = 2;   // sealed and not sealed, by turns
+constexpr size_t kSpareKinds = 3;   // sealed, and not sealed with one launch queue or two, by turns
 constexpr int64_t kTmpBytesMax = 64 << 20;
 constexpr int kThreadsMax = 64;
 // Where compilers run: what they make of a large model, and a thread for each core.

@@ -22,7 +22,8 @@ using Style = oracle::Draw;
 constexpr int64_t kVerificationDrawsMax = 7;
 
 // By which a reference names what libraries compute on several streams.
-constexpr const char* kOnStreams[] = {"RNN", "LSTM", "GRU", "linalg", "Stream"};
+constexpr const char* kOnStreams[] = {"RNN",     "LSTM", "GRU",      "lstm",  "gru",   "linalg",
+                                      "inverse", "svd",  "cholesky", "solve", "Stream"};
 constexpr int kQueuesOfStreams = 2;
 
 // Of verification.

@@ -112,6 +112,8 @@ TEST_CASE("a CUDA program that names streams, graphs or contexts may have kernel
   CHECK(of_cuda("cudaGraphLaunch(exec, stream);"));
   CHECK(of_cuda("cuCtxCreate(&other, 0, 0);"));
   CHECK(may_overlap(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::DEVICE_CUDA, "torch.cuda.Stream()"));
+  CHECK_FALSE(may_overlap(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::DEVICE_CUDA,
+                          "x = 1  # torch.cuda.Stream()"));
   CHECK_FALSE(may_overlap(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::DEVICE_CPU, "torch.cuda.Stream()"));
 }
 

@@ -58,7 +58,7 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
   const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;
   return CheckedJail(
-      std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement);
+      std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement, absl::Now());
 }
 
 // Whether a program with a second thread, whose tensors lie in `store`, has threads to spread.
@@ -72,7 +72,8 @@ bool Spreads(TensorStore& store) {
   WS_CHECK(!jail->Begin({.library_fd = 0}, nullptr));
   v1::Measurement measurement;
   CheckedJail program(
-      std::move(jail), CandidateKind::kNative, layout, &PuppetLane(), [](Buffers) {}, &measurement);
+      std::move(jail), CandidateKind::kNative, layout, &PuppetLane(), [](Buffers) {}, &measurement,
+      absl::Now());
   return *program.SpreadThreads();
 }
 

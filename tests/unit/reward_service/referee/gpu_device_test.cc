@@ -151,8 +151,10 @@ TEST_CASE("a fault of a time in which memory was scarce may be others' doing, th
     bench.store->LookAtMemory();
     bench.gpu.Say("");
   }
-  SECTION("somebody else has said so") {
+  SECTION("somebody else has said so, and it is so") {
+    bench.gpu.Say("free 20\n");
     CHECK(bench.device->MayBeOthersDoing({v1::VERDICT_RUNTIME_ERROR, "CUDA out of memory"}, before));
+    bench.gpu.Say("");
   }
   SECTION("what is left was not known") {
     bench.gpu.Say("fail cuMemGetInfo_v2 1\n");
@@ -162,6 +164,13 @@ TEST_CASE("a fault of a time in which memory was scarce may be others' doing, th
   CHECK(bench.device->MayBeOthersDoing(wrong, before));
   CHECK(bench.device->MayBeOthersDoing(withheld, before));
   CHECK_FALSE(bench.device->MayBeOthersDoing(wrong, absl::Now()));
+}
+
+TEST_CASE("who says that memory is wanting while there is plenty excuses nobody else") {
+  Bench bench;
+  const absl::Time before = absl::Now();
+  CHECK(bench.device->MayBeOthersDoing({v1::VERDICT_RUNTIME_ERROR, "CUDA out of memory"}, before));
+  CHECK_FALSE(bench.device->MayBeOthersDoing({v1::VERDICT_INCORRECT, "4 of 4 elements wrong"}, before));
 }
 
 TEST_CASE("a GPU that fails is told, so that its lane ends") {

@@ -107,8 +107,9 @@ TEST_CASE("work behind the answer is on the clock, but for what a GPU takes long
   const EmptyCall empty{.us = 100, .after_us = 150};
   CHECK(WithWorkAfter({.us = 300, .after_us = 158}, empty) == 300);
   CHECK(WithWorkAfter({.us = 300, .after_us = 178}, empty) == 320);
-  CHECK(WithWorkAfter({.us = 3000, .after_us = 200}, empty) == 3000);
-  CHECK(WithWorkAfter({.us = 3000, .after_us = 220}, empty) == 3010);
+  CHECK(WithWorkAfter({.us = 3000, .after_us = 180}, empty) == 3000);
+  CHECK(WithWorkAfter({.us = 3000, .after_us = 200}, empty) == 3020);  // 30 us at most
+  CHECK(WithWorkAfter({.us = 1000, .after_us = 180}, empty) == 1010);
   CHECK(WithWorkAfter({.us = 300, .after_us = 8}, {.us = 100}) == 308);  // nobody proves a CPU idle
 }
 

@@ -1,6 +1,7 @@
 #include "reward_service/referee/process/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/forked_child.h"
@@ -137,13 +139,31 @@ TEST_CASE("a child that waits at the line is told its rooms there, when the cloc
     int num_stops = 0;
     const auto timed = child->StartOnTheClock(
         {{"op", "run"}}, kPatience, line->get(), {room, room + 1},
-        [&] { began_too_soon = (*line)->is_done(); }, [&] { ++num_stops; });
+        [&] { began_too_soon = (*line)->is_done(); }, [&] { began_too_soon |= (*line)->is_done(); },
+        [&] { ++num_stops; });
     REQUIRE(timed.ok());
     CHECK(timed->answer.fields["sum"] == 2 * room + 1);
     CHECK_FALSE(began_too_soon);
     CHECK(num_stops == 1);
     CHECK(StateOf(child->pid()) == 'T');
   }
+}
+
+int NumCores() {
+  cpu_set_t cores;
+  WS_CHECK(sched_getaffinity(0, sizeof(cores), &cores) == 0);
+  return CPU_COUNT(&cores);
+}
+
+// Of those that this process may use.
+void RunOnFirstCore(pid_t pid) {
+  cpu_set_t cores, first;
+  WS_CHECK(sched_getaffinity(0, sizeof(cores), &cores) == 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &cores)) ++core;
+  CPU_ZERO(&first);
+  CPU_SET(core, &first);
+  WS_CHECK(sched_setaffinity(pid, sizeof(first), &first) == 0);
 }
 
 // What a program's threads can do with the page, which lies in their memory.
@@ -173,16 +193,18 @@ TEST_CASE("words that come too soon gain nothing: what follows them is on a cloc
       StaySilent(socket);
     });
     REQUIRE(child->Stop().ok());
+    RunOnFirstCore(child->pid());
     (*line)->Next();
     auto answer = child->StartOnTheClock(
-        {{"op", "run"}}, kPatience, line->get(), {}, [] {}, [] {});
+        {{"op", "run"}}, kPatience, line->get(), {}, [] {}, [] {}, [] {});
     REQUIRE(answer.ok());
     return *std::move(answer);
   };
   const double work_seconds = absl::ToDoubleSeconds(kWork);
   CHECK(timed({}).seconds >= work_seconds);
   CHECK(timed({.says_done = true}).stop_seconds >= work_seconds / 2);
-  CHECK(timed({.comes_late = kWork}).late_seconds >= work_seconds / 2);
+  // On one core for both, what keeps the device busy tells it.
+  if (NumCores() > 1) CHECK(timed({.comes_late = kWork}).late_seconds >= work_seconds / 2);
 }
 
 TEST_CASE("a child that answers and never comes to the line, or never answers, is stopped") {
@@ -193,7 +215,7 @@ TEST_CASE("a child that answers and never comes to the line, or never answers, i
     const auto child = ForkChild([=](int socket, int) { child_does(socket); });
     REQUIRE(child->Stop().ok());
     const auto timed = child->StartOnTheClock(
-        {{"op", "run"}}, absl::Milliseconds(200), line->get(), {}, [] {}, [] {});
+        {{"op", "run"}}, absl::Milliseconds(200), line->get(), {}, [] {}, [] {}, [] {});
     CHECK(StateOf(child->pid()) == 'T');
     return timed.status();
   };

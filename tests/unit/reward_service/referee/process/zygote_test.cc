@@ -128,10 +128,14 @@ TEST_CASE("who takes a child with a spare gets one that was asked for earlier") 
   CHECK(number(kOpen) == 0);
   CHECK(number(kOpen) == 1);
   CHECK(number(kSealed) == 5);
-  CHECK(number(kOpen) == 2);  // as those of two kinds are kept
+  CHECK(number(kOpen) == 2);  // as those of three kinds are kept
   CHECK(number(kOracle) == 10);
   CHECK(number(kOpen) == 3);
-  CHECK(number(kSealed) == 15);  // a third kind took the place of the one used longest ago
+  CHECK(number(kSealed) == 6);
+  ChildRights fourth = kOpen;
+  fourth.launch_queues = 2;
+  CHECK(number(fourth) == 16);
+  CHECK(number(kOracle) == 20);  // a fourth kind took the place of the one used longest ago
 }
 
 TEST_CASE(
