@@ -22,8 +22,8 @@ struct PathOptions {
 
 // A batch with the work that its calls have left behind their answer [us], which is on the clock. A GPU takes some
 // microseconds longer to change hands after a program that has used it, up to 30 after one that has for some
-// milliseconds (one H100). As much is forgiven, 8 us or a fiftieth of the batch, 30 us at most, and that is what a program can gain by
-// working after its answer: less than a speed-up is told from 1 by.
+// milliseconds (one H100). As much is forgiven, 8 us or a fiftieth of the batch, 30 us at most, and that is what a
+// program can gain by working after its answer: less than a speed-up is told from 1 by.
 double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty);
 // The same of a call that is one of many, without its path: their median is known better than each.
 double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path);
