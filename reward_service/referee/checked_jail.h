@@ -17,8 +17,8 @@
 
 namespace warpsmith {
 
-// `layout`, `lane` and `measurement` outlive it; numbers go into the last one's correctness. `since`: before its program
-// was started. At its end the process leaves the lane, ends, and then its buffers are given back.
+// `layout`, `lane` and `measurement` outlive it; numbers go into the last one's correctness. `since`: before its
+// program was started. At its end the process leaves the lane, ends, and then its buffers are given back.
 class CheckedJail : public CheckedProgram {
  public:
   CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout, const Lane* lane,
