@@ -2,6 +2,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 #include "core/kernels/tensor_map_cuda.h"
@@ -133,19 +134,20 @@ cudaError_t LaunchOfColumns(const TiledLaunch<E>& launch) {
   }
 }
 
-template <bool kParts, OutputKind kKind, typename E>
+// Of kOtherTiles, those from kIndex on.
+template <bool kParts, OutputKind kKind, size_t kIndex = 0, typename E>
 cudaError_t LaunchOther(const TiledLaunch<E>& launch) {
-  const TilePlan& plan = launch.plan;
-  const auto is = [&](int rows, int columns, FirstOperand first, int turns) {
-    return plan.tile_rows == rows && plan.tile_columns == columns && plan.first == first &&
-           plan.turns == turns;
-  };
-  constexpr FirstOperand kWeights = FirstOperand::kWeights, kX = FirstOperand::kX;
-  if (is(128, 96, kX, 1)) return LaunchTile<128, 96, kX, 1, kParts, kKind>(launch);
-  if (is(128, 128, kWeights, 2)) return LaunchTile<128, 128, kWeights, 2, kParts, kKind>(launch);
-  if (is(160, 128, kWeights, 2)) return LaunchTile<160, 128, kWeights, 2, kParts, kKind>(launch);
-  if (is(128, 192, kX, 2)) return LaunchTile<128, 192, kX, 2, kParts, kKind>(launch);
-  return cudaErrorInvalidValue;
+  if constexpr (kIndex == std::size(kOtherTiles)) {
+    return cudaErrorInvalidValue;
+  } else {
+    constexpr TilePlan kTile = kOtherTiles[kIndex];
+    const TilePlan& plan = launch.plan;
+    if (plan.tile_rows == kTile.tile_rows && plan.tile_columns == kTile.tile_columns &&
+        plan.first == kTile.first && plan.turns == kTile.turns) {
+      return LaunchTile<kTile.tile_rows, kTile.tile_columns, kTile.first, kTile.turns, kParts, kKind>(launch);
+    }
+    return LaunchOther<kParts, kKind, kIndex + 1>(launch);
+  }
 }
 
 template <bool kParts, OutputKind kKind, typename E>

@@ -1,4 +1,4 @@
-// The page by which the referee lets a program on a GPU begin, and the program says that it is done: two words that
+// The page by which the referee lets a program on a GPU begin, and the program says that it is done: three words that
 // both look at without a call of the kernel's. A process that is continued takes 50 to 200 us until it has read what it
 // is to do, and never the same; so it does that first, and the clock starts when it waits. start_page.py has the same.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_START_PAGE_H_
@@ -16,7 +16,8 @@ struct StartPage {
   std::atomic<uint32_t> ready;  // the run for which the program waits
   std::atomic<uint32_t> go;     // the last one that has begun
   std::atomic<uint32_t> done;   // the last one that is done: the program's word
-  // Of the run that begins: known no sooner, so that nobody writes outputs where they will count before it.
+  // Of the run that begins, told no sooner: a program that writes outputs before must guess where they will count, or
+  // see it by which rooms' inputs have changed.
   uint32_t num_calls;
   uint32_t rooms[jail::Run::rooms.num_max];
 };

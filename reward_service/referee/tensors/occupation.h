@@ -21,7 +21,8 @@ class Occupation {
   absl::Status Learn();
   // Asks for that work, and does not wait.
   absl::Status Begin();
-  // Waits for it: how much longer it took than alone [us].
+  // Waits for it: how much longer it took than alone [us]. Of a GPU that never ends it this has no bound: the service
+  // ends a referee that does not answer.
   absl::StatusOr<double> Await();
 
  private:

@@ -153,42 +153,45 @@ TEST_CASE("a GPU of 80 GB has room for the inputs and outputs of KernelBench's l
   CHECK(bytes > LargestTaskBytes(int64_t{40} << 30));
 }
 
-TEST_CASE("a reference that was ended on a GPU is started again where it is needed") {
-  const FakeGpu gpu;
-  const auto store = *GpuStore::Open(0);
-  const auto zygote = StartPuppets();
+// Complete.
+struct TaskOnGpu {
+  TaskOnGpu() {
+    REQUIRE(task.Examine().ok());
+    REQUIRE(task.Complete().ok());
+  }
+  FakeGpu gpu;
+  const std::unique_ptr<GpuStore> store = *GpuStore::Open(0);
+  const std::unique_ptr<Zygote> zygote = StartPuppets();
   const RefereeFacts facts;
-  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
-                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
-  REQUIRE(task.Examine().ok());
-  REQUIRE(task.Complete().ok());
+  PreparedTask task{
+      PuppetTaskSource(), 7, PuppetTaskLimits(),
+      zygote.get(),       1, CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts)};
+};
+
+TEST_CASE("a reference that was ended on a GPU is started again where it is needed") {
+  TaskOnGpu on_gpu;
+  PreparedTask& task = on_gpu.task;
   CpuTask& kept = CpuTask::Of(task);
   REQUIRE(kept.AwaitReference(task).ok());
   const pid_t first = kept.baselines().front()->process().pid();
   REQUIRE(kept.AwaitReference(task).ok());
   CHECK(kept.baselines().front()->process().pid() == first);
-  kept.EndReference();
+  CHECK(kept.EndReference());
   REQUIRE(kept.AwaitReference(task).ok());
   CHECK(kept.baselines().front()->process().pid() != first);
 }
 
 TEST_CASE("a reference that was made ready while others left little memory is made ready again alone") {
-  FakeGpu gpu;
-  const auto store = *GpuStore::Open(0);
-  const auto zygote = StartPuppets();
-  const RefereeFacts facts;
-  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
-                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
-  REQUIRE(task.Examine().ok());
-  REQUIRE(task.Complete().ok());
+  TaskOnGpu on_gpu;
+  PreparedTask& task = on_gpu.task;
   CpuTask& kept = CpuTask::Of(task);
-  gpu.Say("free 20\n");
+  on_gpu.gpu.Say("free 20\n");
   {
-    const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared);
+    const auto turn = HoldTurn(on_gpu.store->turn(), DeviceTurn::Kind::kShared);
     REQUIRE(kept.AwaitReference(task).ok());
   }
   CHECK(kept.baselines().empty());
-  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kAlone);
+  const auto turn = HoldTurn(on_gpu.store->turn(), DeviceTurn::Kind::kAlone);
   REQUIRE(kept.AwaitReference(task).ok());
   CHECK(kept.baselines().size() == 1);
 }
