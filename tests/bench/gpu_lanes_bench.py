@@ -1,10 +1,10 @@
 """How many more candidates a minute a service grades with all GPUs of a machine than with one, and whether one that is
 taken away while it works costs an answer.
 
-Native programs that are right, of three kernels and six tasks, from eight clients a GPU. One service does all pieces
-of work: where it is to have one GPU, the benchmark holds the leases of the others, as trainers do. The last piece takes
-the lease of one GPU once half of the answers are in: from then on that GPU may end the judgements that it has begun,
-and begins no other.
+Native programs that are right, of three kernels; for each GPU so many, of six tasks, from eight clients. One service
+does all pieces of work: where it is to have one GPU, the benchmark holds the leases of the others, as trainers do. The
+last piece takes the lease of one GPU once half of the answers are in: from then on that GPU may end the judgements
+that it has begun, and begins no other.
 
 ./dev bench gpu_lanes --gpu [--resume] [--seconds N] [--programs N] [--set KEY=VALUE ...]
 """
@@ -29,14 +29,14 @@ from pathlib import Path
 
 from warpsmith_reward import Request, RetryOptions, RewardClient, RewardServiceError, device_lease
 
-from tests.bench.gpu_timing_kernels import KERNELS
+from tests.bench.gpu_timing_kernels import KERNELS, TimedKernel
 from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
 from tests.hacks.own_service import own_service
 
-# What is kept of all tasks fits into the memory that one GPU has for them.
+# What is kept of six tasks fits into the memory that one GPU has for them.
 _KERNELS = ("affine chain, 10 us", "running sums, 200 us", "running sums, 1 ms")
-_TASKS = [(KERNELS[name], variant) for variant in range(2) for name in _KERNELS]
-_CLIENTS_EACH = 8  # of a GPU
+_VARIANTS_EACH = 2  # of each kernel, for each GPU
+_CLIENTS_EACH = 8
 _GRADE_SECONDS_MAX = 240.0
 _LEASE_SECONDS_MAX = 120.0
 _REPLY_SECONDS = 2.0  # in which what was judged before has been answered
@@ -52,9 +52,14 @@ def uuids() -> list[str]:
     return [line.strip() for line in found.stdout.splitlines() if line.strip()]
 
 
-def requests_of(count: int, token: str) -> list[Request]:
+def tasks_of(num_gpus: int) -> list[tuple[TimedKernel, int]]:
+    """A kernel and the number of its variant."""
+    return [(KERNELS[name], variant) for variant in range(_VARIANTS_EACH * num_gpus) for name in _KERNELS]
+
+
+def requests_of(count: int, tasks: Sequence[tuple[TimedKernel, int]], token: str) -> list[Request]:
     """By turns of the tasks; `token` makes the programs others than those of another piece."""
-    turns = itertools.islice(itertools.cycle(_TASKS), count)
+    turns = itertools.islice(itertools.cycle(tasks), count)
     return [
         Request(f"{kernel.task}\n# {variant}\n", source=kernel.source(f"{token}_{i}"), language="cuda")
         for i, (kernel, variant) in enumerate(turns)
@@ -78,14 +83,14 @@ class Load:
         return f"{len(self.gpus)} GPU{'s' * (len(self.gpus) > 1)}{lent}"
 
     def run(self, client: RewardClient) -> Row:
-        """Answers a minute, from the first request on; the first ones for each task and GPU are not counted."""
+        """Answers a minute, from the first request on; the first one for each task is not counted."""
         clients = _CLIENTS_EACH * len(self.gpus)
         with ExitStack() as stack, ThreadPoolExecutor(clients) as pool:
             for gpu in self.away:
                 stack.enter_context(device_lease(gpu, _LEASE_SECONDS_MAX))
             grade = partial(_grade, client)
-            warm = len(_TASKS) * len(self.gpus)
-            list(pool.map(grade, requests_of(warm, secrets.token_hex(4))))
+            tasks = tasks_of(len(self.gpus))
+            list(pool.map(grade, requests_of(len(tasks), tasks, secrets.token_hex(4))))
             half = threading.Semaphore(0)
 
             def graded(request: Request) -> Row:
@@ -94,8 +99,9 @@ class Load:
                 finally:
                     half.release()
 
+            token = secrets.token_hex(4)
             begin = time.monotonic()
-            asked = [pool.submit(graded, request) for request in requests_of(self.programs, secrets.token_hex(4))]
+            asked = [pool.submit(graded, request) for request in requests_of(self.programs, tasks, token)]
             if self.lend:
                 for _ in range(self.programs // 2):
                     half.acquire()
@@ -187,7 +193,7 @@ def main(words: Sequence[str] | None = None, gpus: Sequence[str] | None = None) 
     """One slice; 1 where an answer is missing or wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_slice_arguments(parser)
-    parser.add_argument("--programs", type=int, default=48, help="of a piece")
+    parser.add_argument("--programs", type=int, default=24, help="for each GPU")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of reward_service")
     arguments = parser.parse_args(words)
     found = tuple(uuids() if gpus is None else gpus)
@@ -196,8 +202,8 @@ def main(words: Sequence[str] | None = None, gpus: Sequence[str] | None = None) 
     settings = {"num_lanes": "1", **dict(text.split("=", 1) for text in arguments.set)}
     loads = [
         Load(arguments.programs, found[:1], away=found[1:]),
-        Load(arguments.programs, found),
-        Load(arguments.programs, found, lend=found[-1]),
+        Load(arguments.programs * len(found), found),
+        Load(arguments.programs * len(found), found, lend=found[-1]),
     ]
     programs = Path(os.environ["WARPSMITH_BIN_DIR"])
     files = digest_of([programs, programs.parent / "share"])
