@@ -38,12 +38,12 @@ class FlightQueue {
   // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
   // The two halves of Take(), for who needs something else before it takes a flight: false once the queue is closed;
-  // null where others have taken what was there. Work need not be there where `else_wanted` is true: whoever makes it
+  // null where others have taken what was there, or it is left to them. Work need not be there where `else_wanted` is true: whoever makes it
   // so calls LookAgain().
   bool AwaitWork(const std::atomic<bool>* else_wanted = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
   void LookAgain() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others; before
-  // these it leaves those that are elsewhere, on another lane.
+  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others. Those that
+  // are elsewhere, on another lane, it leaves there while it has any in its hands, but none that waited long.
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
                                   IsElsewhere is_elsewhere = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
 

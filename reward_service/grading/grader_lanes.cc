@@ -10,6 +10,12 @@
 #include "reward_service/grading/lane_slots.h"
 
 namespace warpsmith {
+namespace {
+
+// Of a lane that leaves what waits to others: so late it may find a request that has come meanwhile.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
+
+}  // namespace
 
 void Grader::JudgeLoop(JudgeStage* lane) {
   pthread_setname_np(pthread_self(), "lane");
@@ -47,7 +53,11 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
     return task_lanes_.IsElsewhere(task_key, lane, now);
   };
   const std::shared_ptr<Flight> flight = queue.TakeNow(recent, slots->busy_tasks(), is_elsewhere);
-  if (flight == nullptr) return;
+  if (flight == nullptr) {  // what waits is left to other lanes
+    held->reset();
+    slots->AwaitOneMoreFree(kLookAgain);
+    return;
+  }
   task_lanes_.Use(recent->task_key, lane, now);
   std::optional<TaskSource> next = queue.NextTask(recent->task_key, device, is_elsewhere);
   if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device, is_elsewhere);

@@ -33,6 +33,15 @@ void LaneSlots::AwaitAllFree() {
   mutex_.Await(absl::Condition(this, &LaneSlots::AllFree));
 }
 
+void LaneSlots::AwaitOneMoreFree(absl::Duration wait_max) {
+  absl::MutexLock lock(&mutex_);
+  const size_t num_busy = busy_tasks_.size();
+  const auto is_free = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return busy_tasks_.empty() || busy_tasks_.size() < num_busy;
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_free), wait_max);
+}
+
 absl::StatusOr<std::shared_ptr<HeldDevice>> LaneSlots::TakeDevice() {
   std::shared_ptr<HeldDevice> held = held_.lock();
   if (held != nullptr && !lane_->OthersWantDevice()) return held;

@@ -151,7 +151,8 @@ absl::StatusOr<HeldDevice> JudgeStage::TakeDevice() {
   const absl::Time now = absl::Now();
   if (now - last_wait_ > kDeviceWaitTold) waits_since_ = absl::InfiniteFuture();  // nothing waited in between
   last_wait_ = now;
-  if (held.ok() || !absl::IsDeadlineExceeded(held.status())) {
+  is_lent_ = absl::IsDeadlineExceeded(held.status());
+  if (!is_lent_) {
     waits_since_ = absl::InfiniteFuture();
     if (held.ok()) return HeldDevice(*std::move(held));
     LogError(absl::StrCat("programs are judged beside others' work: ", held.status().ToString()));

@@ -111,6 +111,8 @@ class JudgeStage {
   // The referee died and could not be started again: its GPU is gone, say. Until it could, or a judgement that began
   // since then has succeeded.
   bool is_lost() const { return is_lost_; }  // for any thread
+  // Another process has had its device for a second at least, and nothing has been judged there since.
+  bool is_lent() const { return is_lent_; }  // for any thread
   // Whether the lane can be used, if need be again. Takes its device meanwhile, which nobody has taken for it.
   bool Revive();
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
@@ -134,6 +136,7 @@ class JudgeStage {
   std::optional<DeviceLease> lease_;
   absl::Time waits_since_ = absl::InfiniteFuture();  // for its device; or when it last said so
   absl::Time last_wait_ = absl::InfinitePast();
+  std::atomic<bool> is_lent_ = false;
   absl::Mutex
       revival_;  // judgements that fail together revive one after the other, and the last one's word counts
   std::atomic<bool> is_lost_ = false;  // changed under `revival_`

@@ -1,4 +1,4 @@
-// Which lane has which task ready: others leave its candidates to that lane as long as they have other work.
+// Which lanes have which task ready: others leave its candidates to those while they have something to do.
 #ifndef WARPSMITH_REWARD_SERVICE_GRADING_TASK_LANES_H_
 #define WARPSMITH_REWARD_SERVICE_GRADING_TASK_LANES_H_
 
@@ -16,26 +16,19 @@ namespace warpsmith {
 // time for all GPUs of a host. Thread-safe. The lanes outlive it.
 class TaskLanes {
  public:
-  // A lane works on this task now. It becomes the task's, unless another one that serves has worked on it lately.
+  // A lane works on this task now, and has it ready from then on.
   void Use(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The task's lane among those of `device`; null where none has worked on it lately, or it is lost.
+  // A lane of `device` that has the task; null where none that serves has worked on it lately.
   const JudgeStage* Of(const std::string& task_key, v1::Device device, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the task is another lane's of the same device.
-  bool IsElsewhere(const std::string& task_key, const JudgeStage* lane, absl::Time now) const {
-    const JudgeStage* const of_task = Of(task_key, lane->device(), now);
-    return of_task != nullptr && of_task != lane;
-  }
+  // Whether other lanes of its device have the task, and this one has not.
+  bool IsElsewhere(const std::string& task_key, const JudgeStage* lane, absl::Time now) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Used {
-    const JudgeStage* lane = nullptr;
-    absl::Time at;
-  };
-  // By the keys of tasks; a task may be judged on several devices.
-  using UsedTasks = std::map<std::string, Used>;
+  using UsedAt = std::map<const JudgeStage*, absl::Time>;
   mutable absl::Mutex mutex_;
-  std::map<v1::Device, UsedTasks> used_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, UsedAt> used_ ABSL_GUARDED_BY(mutex_);  // by the keys of tasks
 };
 
 }  // namespace warpsmith

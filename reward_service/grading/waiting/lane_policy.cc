@@ -63,6 +63,10 @@ double TenantClock::SecondsOf(std::string_view tenant) const {
   return found == seconds_.end() ? 0.0 : found->second;
 }
 
+bool IsLeftToOthers(const WaitingWork& work, const LanePolicyOptions& options) {
+  return work.task_is_elsewhere && work.waited < options.wait_max;
+}
+
 size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
                 const LanePolicyOptions& options) {
   WS_CHECK(!waiting.empty());

@@ -66,6 +66,22 @@ TEST_CASE("a task is there as long as one of its flights waits") {
   CHECK(queue.HasTask("b", v1::DEVICE_CPU));
 }
 
+TEST_CASE(
+    "a taker that has something to do leaves to others what they have ready, until it has waited for long") {
+  const auto is_elsewhere = [](const std::string& task) { return task == "theirs"; };
+  RecentWork recent;
+  FlightQueue queue({});
+  queue.Push(FlightOf("theirs"));
+  CHECK(queue.TakeNow(&recent, {"ours"}, is_elsewhere) == nullptr);
+  CHECK(queue.size() == 1);
+  queue.Push(FlightOf("ours"));
+  CHECK(queue.TakeNow(&recent, {"ours"}, is_elsewhere)->prepared->task_key == "ours");
+  CHECK(queue.TakeNow(&recent, {}, is_elsewhere)->prepared->task_key == "theirs");
+  FlightQueue impatient({.wait_max = absl::ZeroDuration()});
+  impatient.Push(FlightOf("theirs"));
+  CHECK(impatient.TakeNow(&recent, {"ours"}, is_elsewhere)->prepared->task_key == "theirs");
+}
+
 TEST_CASE("a task that waits for another device is none for this one") {
   FlightQueue queue({});
   queue.Push(FlightOf("a", "", v1::DEVICE_CUDA));

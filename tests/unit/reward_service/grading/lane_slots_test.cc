@@ -1,5 +1,6 @@
 #include "reward_service/grading/lane_slots.h"
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -61,6 +62,21 @@ TEST_CASE("slots are taken until none is free, and an end waits for all of them"
   }
   CHECK(num_done == 3);
   releases.join();
+}
+
+TEST_CASE("one more free slot is waited for, and not for long") {
+  Bench bench(2);
+  std::array<absl::Notification, 2> go;
+  LaneSlots slots(&bench.lane);
+  slots.AwaitOneMoreFree(absl::InfiniteDuration());  // all are
+  for (absl::Notification& one : go) slots.Run("task", [&] { one.WaitForNotification(); });
+  slots.AwaitOneMoreFree(absl::Milliseconds(1));
+  CHECK(slots.busy_tasks().size() == 2);
+  std::thread releases([&] { go[0].Notify(); });
+  slots.AwaitOneMoreFree(absl::InfiniteDuration());
+  CHECK(slots.busy_tasks().size() == 1);
+  releases.join();
+  go[1].Notify();
 }
 
 TEST_CASE("a device is one hold for work that overlaps, and held anew once all of that has ended") {

@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -31,7 +32,7 @@ struct Bench {
   TaskLanes task_lanes;
 };
 
-TEST_CASE("a task is elsewhere for all lanes of its device but the one that has used it") {
+TEST_CASE("a task is elsewhere for the lanes of a device that have not used it, where another one has") {
   Bench bench;
   for (size_t lane = 0; lane < 3; ++lane) CHECK_FALSE(bench.IsElsewhere(lane, 0));
   bench.Use(1, 0);
@@ -39,19 +40,42 @@ TEST_CASE("a task is elsewhere for all lanes of its device but the one that has 
   CHECK_FALSE(bench.IsElsewhere(1, 1));
   CHECK_FALSE(bench.IsElsewhere(2, 1));
   CHECK_FALSE(bench.task_lanes.IsElsewhere("another", bench.lanes[0].get(), absl::FromUnixSeconds(1)));
+  bench.Use(0, 2);  // now both have it
+  CHECK_FALSE(bench.IsElsewhere(0, 3));
+  CHECK_FALSE(bench.IsElsewhere(1, 3));
 }
 
-TEST_CASE("a lane that takes a task of another's does not have it, until that one has not used it for long") {
+TEST_CASE("a lane that has not used a task for long does not have it any more") {
   Bench bench;
-  bench.Use(1, 0);
-  bench.Use(0, 8);
-  CHECK(bench.IsElsewhere(0, 9));
-  CHECK_FALSE(bench.IsElsewhere(0, 11));
-  bench.Use(1, 12);
-  bench.Use(1, 20);
-  CHECK(bench.IsElsewhere(0, 29));
-  bench.Use(0, 31);
-  CHECK(bench.IsElsewhere(1, 32));
+  bench.Use(0, 0);
+  bench.Use(1, 8);
+  CHECK_FALSE(bench.IsElsewhere(0, 9));
+  CHECK(bench.IsElsewhere(0, 11));
+  CHECK_FALSE(bench.IsElsewhere(0, 19));
+  const absl::Time later = absl::FromUnixSeconds(11);
+  CHECK(bench.task_lanes.Of("a task", v1::DEVICE_CUDA, later) == bench.lanes[1].get());
+  CHECK(bench.task_lanes.Of("a task", v1::DEVICE_CPU, later) == nullptr);
+}
+
+TEST_CASE("a lane whose device others have does not have its tasks meanwhile") {
+  const TemporaryDirectory directory;
+  Bench bench;
+  FakeRefereeScript script;
+  JudgeStage lent({.device = v1::DEVICE_CUDA, .num_attempts_max = 1}, std::make_unique<FakeReferee>(&script),
+                  *DeviceLease::Open("0", directory.path()));
+  const absl::Time now = absl::UnixEpoch();
+  bench.task_lanes.Use("a task", &lent, now);
+  CHECK(bench.IsElsewhere(0, 0));
+  {
+    DeviceLease other = *DeviceLease::Open("0", directory.path());
+    const auto held = *other.Take(absl::Now() + absl::Seconds(20));
+    CHECK_FALSE(lent.TakeDevice().ok());
+    CHECK(lent.is_lent());
+    CHECK_FALSE(bench.IsElsewhere(0, 0));
+    CHECK(bench.task_lanes.Of("a task", v1::DEVICE_CUDA, now) == nullptr);
+  }
+  CHECK(lent.TakeDevice().ok());
+  CHECK(bench.IsElsewhere(0, 0));
 }
 
 }  // namespace
