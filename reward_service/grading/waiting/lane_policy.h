@@ -55,8 +55,8 @@ struct LanePolicyOptions {
   absl::Duration low_priority_wait_max = absl::Seconds(60);
 };
 
-// Whether a lane that has something to do leaves this work to those that have its task ready. To have a task ready on
-// a second GPU costs an oracle and a reference, and the driver makes their contexts one at a time for all GPUs of a host.
+// Whether a lane that has something to do leaves this work to those that have its task ready. To have a task ready on a
+// second GPU costs an oracle and a reference, and the driver makes contexts one at a time for all GPUs of a host.
 bool IsLeftToOthers(const WaitingWork& work, const LanePolicyOptions& options);
 
 // Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
