@@ -38,8 +38,8 @@ class FlightQueue {
   // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
   // The two halves of Take(), for who needs something else before it takes a flight: false once the queue is closed;
-  // null where others have taken what was there, or it is left to them. Work need not be there where `else_wanted` is true: whoever makes it
-  // so calls LookAgain().
+  // null where others have taken what was there, or it is left to them. Work need not be there where `else_wanted` is
+  // true: whoever makes it so calls LookAgain().
   bool AwaitWork(const std::atomic<bool>* else_wanted = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
   void LookAgain() const ABSL_LOCKS_EXCLUDED(mutex_);
   // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others. Those
