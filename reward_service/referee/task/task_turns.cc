@@ -1,6 +1,8 @@
 #include "reward_service/referee/task/task_turns.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
@@ -25,6 +27,7 @@ absl::Status TaskTurns::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work
   if (IsAlone()) return SeeAlone(work, begin_anew);
   absl::Status status = work();
   if (status.ok() || !has_shared_ || is_certain()) return status;
+  LogInfo(absl::StrCat("a task is seen alone, for beside others it failed: ", status.message()));
   Suspect();
   begin_anew();
   return SeeAlone(work, begin_anew);
