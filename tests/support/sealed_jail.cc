@@ -67,15 +67,22 @@ Zygote& FakeGpuZygote() {
   return *zygote;
 }
 
-// Inputs that no other call has, and appends the first of them to `all`.
-void Fill(const TaskLayout& layout, int run, Draw& draw, std::vector<float>& all) {
+// Inputs that no other call has, kept in that store, and appends the first of them to `all`.
+OwnTensors MakeInputs(TensorStore& store, const TaskLayout& layout, int run, std::vector<float>& all) {
   std::vector<float> input;
   for (int i = 0; i < kExtent * kExtent; ++i)
     input.push_back(0.25F * static_cast<float>(i % 37) - 3.0F + static_cast<float>(run) +
                     static_cast<float>(all.size()));
-  std::memcpy(draw.inputs.get() + layout.inputs[0].offset, input.data(), input.size() * sizeof(float));
-  std::memcpy(draw.inputs.get() + layout.inputs[1].offset, &kScale, sizeof(kScale));
   all.insert(all.end(), input.begin(), input.end());
+  auto memory = store.Make(layout.input_buffer_bytes);
+  WS_CHECK(memory.ok()) << memory.status().ToString();
+  (*memory)->Write(reinterpret_cast<const char*>(input.data()), layout.inputs[0].offset,
+                   static_cast<int64_t>(input.size() * sizeof(float)));
+  (*memory)->Write(reinterpret_cast<const char*>(&kScale), layout.inputs[1].offset, sizeof(kScale));
+  auto kept = store.Keep(**memory, 0, layout.input_buffer_bytes);
+  WS_CHECK(kept.ok()) << kept.status().ToString();
+  store.Settle();
+  return *std::move(kept);
 }
 
 SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
@@ -93,17 +100,18 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   run.fault = jail.Begin(program, nullptr);
   const TensorSpec& spec = layout.outputs[0];
   std::vector<Draw> draws(static_cast<size_t>(options.calls_of_run));
-  for (Draw& draw : draws)
-    draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
   while (!run.fault && run.num_calls < kNumCalls) {
     run.input.clear();
     run.output.clear();
     std::vector<const Draw*> batch;
     for (Draw& draw : draws) {
-      Fill(layout, run.num_calls, draw, run.input);
+      draw.inputs = MakeInputs(store, layout, run.num_calls, run.input);
       batch.push_back(&draw);
     }
     jail.Load(batch);
+    const auto* const loaded = reinterpret_cast<const float*>(
+        jail.inputs()->Read(layout.inputs[0].offset, kExtent * kExtent * sizeof(float)));
+    run.loaded.assign(loaded, loaded + kExtent * kExtent);
     run.fault = jail.Run();
     for (size_t call = 0; call < draws.size() && !run.fault; ++call) {
       Fault fault;

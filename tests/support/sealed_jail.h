@@ -23,6 +23,8 @@ struct SealedRun {
   int num_calls = 0;          // runs that succeeded
   std::vector<float> input;   // of the last one's calls, one behind the other,
   std::vector<float> output;  // and what they made of it
+  std::vector<float>
+      loaded;  // of the last one's first call, what lay there before it was started: of one call a run
 };
 
 struct SealedOptions {

@@ -1,6 +1,8 @@
 // Native jails with a GPU, on the fake driver: memory, rights and the way there are real.
 #include <unistd.h>
 
+#include <bit>
+#include <cstdint>
 #include <string>
 
 #include "tests/support/candidate_library.h"
@@ -53,6 +55,26 @@ TEST_CASE("a candidate is called on each input set of a batch") {
   REQUIRE_FALSE(run.fault);
   REQUIRE(run.input.size() == 3 * 64 * 64);
   REQUIRE(run.output.size() == run.input.size());
+  for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
+}
+
+TEST_CASE("of an input that is loaded some words are others until the clock starts") {
+  if (!CanOpenGpus()) return;
+  constexpr size_t kLateWords = 64;
+  const SealedRun run = Run("");
+  REQUIRE_FALSE(run.fault);
+  REQUIRE(run.loaded.size() == run.input.size());
+  const size_t part = run.input.size() / kLateWords;
+  for (size_t begin = 0; begin < run.input.size(); begin += part) {
+    size_t num_late = 0;
+    for (size_t i = begin; i < begin + part; ++i) {
+      const auto now = std::bit_cast<uint32_t>(run.loaded[i]), then = std::bit_cast<uint32_t>(run.input[i]);
+      if (now == then) continue;
+      CHECK(now == ~then);
+      ++num_late;
+    }
+    CHECK(num_late == 1);
+  }
   for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
 }
 
