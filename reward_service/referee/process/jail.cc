@@ -21,8 +21,8 @@ namespace {
 // A GPU takes some 120 us to go over to another process's work (one H100, one H200).
 constexpr double kChangeOfHandsUsMin = 60;
 constexpr double kUncountedStopUs = 100;
-// Of each input so many words come when the clock starts. Of sixteen calls of which a hundredth is done before, one in
-// 30,000 batches is right by luck.
+// Of each input, and of all parameters, so many words come when the clock starts. Of sixteen calls of which a hundredth
+// is done before, one batch in 30,000 is right by luck.
 constexpr int64_t kLateWords = 64;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 
@@ -137,18 +137,23 @@ void Jail::Load(Batch draws) {
   buffers_.store->MakeCold();
 }
 
-// One of each part of an input, drawn by lot: none of it can be worked on sooner.
+// One of each part of an input, and of all parameters, drawn by lot: none of it can be worked on sooner.
 std::vector<int64_t> Jail::LateWords() {
   std::vector<int64_t> offsets;
   if (!is_alone()) return offsets;
-  for (const TensorSpec& spec : layout_.inputs) {
-    const int64_t all = (spec.num_bytes + kLateWordBytes - 1) / kLateWordBytes;
+  const auto add_some_of = [&](int64_t start, int64_t num_bytes) {
+    const int64_t all = (num_bytes + kLateWordBytes - 1) / kLateWordBytes;
     const int64_t num = std::min(kLateWords, all);
     for (int64_t i = 0; i < num; ++i) {
       const int64_t begin = i * all / num, end = (i + 1) * all / num;
       const auto word = begin + static_cast<int64_t>(random_() % static_cast<uint64_t>(end - begin));
-      offsets.push_back(spec.offset + word * kLateWordBytes);
+      offsets.push_back(start + word * kLateWordBytes);
     }
+  };
+  for (const TensorSpec& spec : layout_.inputs) add_some_of(spec.offset, spec.num_bytes);
+  if (!layout_.parameters.empty()) {
+    const TensorSpec& last = layout_.parameters.back();
+    add_some_of(InputEnd(), last.offset + last.num_bytes - InputEnd());
   }
   return offsets;
 }
