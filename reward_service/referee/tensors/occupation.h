@@ -12,8 +12,8 @@
 
 namespace warpsmith {
 
-// A GPU does the work of one process at a time. Another's in between makes this one's longer by what it takes itself
-// and two changes of hands, 120 us each (one H100). For a thread that has the context.
+// A GPU does the work of one process at a time, but for copies to and from the host. Another's in between makes this
+// one's longer by 140 us at least (one H100). For a thread that has the context.
 class Occupation {
  public:
   // Both outlive it; nobody else uses `filler`.
