@@ -28,13 +28,17 @@ constexpr int kCpuSeconds = 20;
 
 std::filesystem::path Share() { return ShareDirectory(); }
 
-TaskLayout Layout() {
+// With a parameter of as many zeros, where there is a GPU.
+TaskLayout Layout(bool gpu) {
   const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kExtent, kExtent}}};
   const nlohmann::json number = {
       {"code", 2}, {"bits", 64}, {"shape", nlohmann::json::array()}, {"number", true}};
   const nlohmann::json one = nlohmann::json::array({tensor});
-  auto layout = MakeLayout(
-      {{"inputs", {tensor, number}}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+  nlohmann::json parameter = tensor;
+  parameter["name"] = "weight";
+  const nlohmann::json parameters = gpu ? nlohmann::json::array({parameter}) : nlohmann::json::array();
+  auto layout =
+      MakeLayout({{"inputs", {tensor, number}}, {"parameters", parameters}, {"outputs", one}}, 1 << 20);
   WS_CHECK(layout.ok()) << layout.status().ToString();
   return *layout;
 }
@@ -88,7 +92,7 @@ OwnTensors MakeInputs(TensorStore& store, const TaskLayout& layout, int run, std
 SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   program.withhold = options.withhold;
   program.num_threads = options.num_threads;
-  const TaskLayout layout = Layout();
+  const TaskLayout layout = Layout(options.gpu);
   auto process =
       zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed, options.gpu});
   TensorStore& store = options.gpu ? FakeGpuStore() : HostStore();
@@ -112,6 +116,11 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
     const auto* const loaded = reinterpret_cast<const float*>(
         jail.inputs()->Read(layout.inputs[0].offset, kExtent * kExtent * sizeof(float)));
     run.loaded.assign(loaded, loaded + kExtent * kExtent);
+    for (const TensorSpec& parameter : layout.parameters) {
+      const auto* const words =
+          reinterpret_cast<const uint32_t*>(jail.inputs()->Read(parameter.offset, parameter.num_bytes));
+      run.loaded_parameter.assign(words, words + parameter.num_elements);
+    }
     run.fault = jail.Run();
     for (size_t call = 0; call < draws.size() && !run.fault; ++call) {
       Fault fault;

@@ -3,6 +3,7 @@
 #ifndef WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
 #define WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ struct SealedRun {
   std::vector<float> input;   // of the last one's calls, one behind the other,
   std::vector<float> output;  // and what they made of it
   std::vector<float>
-      loaded;  // of the last one's first call, what lay there before it was started: of one call a run
+      loaded;  // of the last one's first call, what lay there before it was started: of one call a run,
+  std::vector<uint32_t> loaded_parameter;  // and with a GPU its parameter of zeros, as words
 };
 
 struct SealedOptions {
