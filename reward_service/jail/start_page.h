@@ -16,8 +16,7 @@ struct StartPage {
   std::atomic<uint32_t> ready;  // the run for which the program waits
   std::atomic<uint32_t> go;     // the last one that has begun
   std::atomic<uint32_t> done;   // the last one that is done: the program's word
-  // Of the run that begins, told no sooner: a program that writes outputs before must guess where they will count, or
-  // see it by which rooms' inputs have changed.
+  // Of the run that begins, told no sooner; nor are its inputs complete before.
   uint32_t num_calls;
   uint32_t rooms[jail::Run::rooms.num_max];
 };

@@ -158,5 +158,38 @@ TEST_CASE("integers are right when all bytes are") {
   }
 }
 
+TEST_CASE(
+    "late words of copies on a GPU are other ones until they are given, and what they are copied from is as "
+    "before") {
+  constexpr int64_t kBytes = int64_t{8} << 20;
+  const TensorSpec spec = Spec(kInteger, 32, kBytes / 4);
+  std::mt19937 random(7);
+  const std::vector<char> numbers = Numbers(spec, &random, nullptr);
+  const auto made = Store().Make(kBytes), to = Store().Make(2 * kBytes);
+  REQUIRE((made.ok() && to.ok()));
+  (*made)->Write(numbers.data(), 0, kBytes);
+  const auto kept = Store().Keep(**made, 0, kBytes);
+  REQUIRE(kept.ok());
+  std::vector<int64_t> late;
+  for (int64_t offset = 0; offset < kBytes; offset += kBytes / 1000 / 4 * 4) late.push_back(offset);
+  late.push_back(kBytes - 4);
+  // The second with words that are there twice, which are right.
+  Store().Copy({{&*kept, 0, kBytes, late}, {&*kept, kBytes, kBytes, {0, 0, 400}}}, to->get());
+  std::vector<char> expected = numbers;
+  for (const int64_t offset : late) {
+    for (int64_t i = offset; i < offset + 4; ++i) expected[static_cast<size_t>(i)] ^= '\xff';
+  }
+  CHECK(std::memcmp((*to)->Read(0, kBytes), expected.data(), kBytes) == 0);
+  CHECK((*to)->IsSame(*kept, 0, kBytes, 400));
+  CHECK_FALSE((*to)->IsSame(*kept, 400, kBytes + 400, 4));
+  CHECK(std::memcmp(kept->Read(0, kBytes), numbers.data(), kBytes) == 0);
+  const auto longer_us = Store().GiveLateWords();
+  REQUIRE(longer_us.ok());
+  WARN("late words given in " << *longer_us << " us more than an idle probe");
+  CHECK((*to)->IsSame(*kept, 0, 0, kBytes));
+  CHECK((*to)->IsSame(*kept, 0, kBytes, kBytes));
+  CHECK(Store().Health().ok());
+}
+
 }  // namespace
 }  // namespace warpsmith

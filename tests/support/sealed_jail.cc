@@ -28,13 +28,17 @@ constexpr int kCpuSeconds = 20;
 
 std::filesystem::path Share() { return ShareDirectory(); }
 
-TaskLayout Layout() {
+// With a parameter of as many zeros, where there is a GPU.
+TaskLayout Layout(bool gpu) {
   const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kExtent, kExtent}}};
   const nlohmann::json number = {
       {"code", 2}, {"bits", 64}, {"shape", nlohmann::json::array()}, {"number", true}};
   const nlohmann::json one = nlohmann::json::array({tensor});
-  auto layout = MakeLayout(
-      {{"inputs", {tensor, number}}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+  nlohmann::json parameter = tensor;
+  parameter["name"] = "weight";
+  const nlohmann::json parameters = gpu ? nlohmann::json::array({parameter}) : nlohmann::json::array();
+  auto layout =
+      MakeLayout({{"inputs", {tensor, number}}, {"parameters", parameters}, {"outputs", one}}, 1 << 20);
   WS_CHECK(layout.ok()) << layout.status().ToString();
   return *layout;
 }
@@ -67,21 +71,28 @@ Zygote& FakeGpuZygote() {
   return *zygote;
 }
 
-// Inputs that no other call has, and appends the first of them to `all`.
-void Fill(const TaskLayout& layout, int run, Draw& draw, std::vector<float>& all) {
+// Inputs that no other call has, kept in that store, and appends the first of them to `all`.
+OwnTensors MakeInputs(TensorStore& store, const TaskLayout& layout, int run, std::vector<float>& all) {
   std::vector<float> input;
   for (int i = 0; i < kExtent * kExtent; ++i)
     input.push_back(0.25F * static_cast<float>(i % 37) - 3.0F + static_cast<float>(run) +
                     static_cast<float>(all.size()));
-  std::memcpy(draw.inputs.get() + layout.inputs[0].offset, input.data(), input.size() * sizeof(float));
-  std::memcpy(draw.inputs.get() + layout.inputs[1].offset, &kScale, sizeof(kScale));
   all.insert(all.end(), input.begin(), input.end());
+  auto memory = store.Make(layout.input_buffer_bytes);
+  WS_CHECK(memory.ok()) << memory.status().ToString();
+  (*memory)->Write(reinterpret_cast<const char*>(input.data()), layout.inputs[0].offset,
+                   static_cast<int64_t>(input.size() * sizeof(float)));
+  (*memory)->Write(reinterpret_cast<const char*>(&kScale), layout.inputs[1].offset, sizeof(kScale));
+  auto kept = store.Keep(**memory, 0, layout.input_buffer_bytes);
+  WS_CHECK(kept.ok()) << kept.status().ToString();
+  store.Settle();
+  return *std::move(kept);
 }
 
 SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   program.withhold = options.withhold;
   program.num_threads = options.num_threads;
-  const TaskLayout layout = Layout();
+  const TaskLayout layout = Layout(options.gpu);
   auto process =
       zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed, options.gpu});
   TensorStore& store = options.gpu ? FakeGpuStore() : HostStore();
@@ -93,17 +104,23 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   run.fault = jail.Begin(program, nullptr);
   const TensorSpec& spec = layout.outputs[0];
   std::vector<Draw> draws(static_cast<size_t>(options.calls_of_run));
-  for (Draw& draw : draws)
-    draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
   while (!run.fault && run.num_calls < kNumCalls) {
     run.input.clear();
     run.output.clear();
     std::vector<const Draw*> batch;
     for (Draw& draw : draws) {
-      Fill(layout, run.num_calls, draw, run.input);
+      draw.inputs = MakeInputs(store, layout, run.num_calls, run.input);
       batch.push_back(&draw);
     }
     jail.Load(batch);
+    const auto* const loaded = reinterpret_cast<const float*>(
+        jail.inputs()->Read(layout.inputs[0].offset, kExtent * kExtent * sizeof(float)));
+    run.loaded.assign(loaded, loaded + kExtent * kExtent);
+    for (const TensorSpec& parameter : layout.parameters) {
+      const auto* const words =
+          reinterpret_cast<const uint32_t*>(jail.inputs()->Read(parameter.offset, parameter.num_bytes));
+      run.loaded_parameter.assign(words, words + parameter.num_elements);
+    }
     run.fault = jail.Run();
     for (size_t call = 0; call < draws.size() && !run.fault; ++call) {
       Fault fault;

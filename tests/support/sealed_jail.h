@@ -3,6 +3,7 @@
 #ifndef WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
 #define WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct SealedRun {
   int num_calls = 0;          // runs that succeeded
   std::vector<float> input;   // of the last one's calls, one behind the other,
   std::vector<float> output;  // and what they made of it
+  std::vector<float>
+      loaded;  // of the last one's first call, what lay there before it was started: of one call a run,
+  std::vector<uint32_t> loaded_parameter;  // and with a GPU its parameter of zeros, as words
 };
 
 struct SealedOptions {

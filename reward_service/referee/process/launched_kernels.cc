@@ -58,6 +58,7 @@ v1::Profile ReadLaunches(const nlohmann::json& profiled) {
 
 absl::StatusOr<v1::Profile> Jail::Profile(const Draw& draw) {
   Load(draw);
+  RETURN_IF_ERROR(buffers_.store->GiveLateWords().status());
   CloseForeign();
   buffers_.store->Settle();
   const auto request =

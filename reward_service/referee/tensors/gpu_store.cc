@@ -18,8 +18,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kCopiedBytes = int64_t{1} << 30;
-constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
 // Of a GPU's memory, half of what the draws of a task may take: what lies aside makes memory scarce, too.
@@ -40,14 +38,6 @@ std::optional<cuda::RealType> RealTypeOf(const TensorSpec& spec) {
 }
 
 }  // namespace
-
-template <typename Use>
-void GpuStore::Do(Use use) {
-  absl::MutexLock lock(&mutex_);
-  absl::Status status = context_->Enter();
-  if (status.ok()) status = use();
-  failure_.Update(status);
-}
 
 class GpuStore::Memory : public TensorMemory {
  public:
@@ -130,30 +120,12 @@ absl::StatusOr<std::unique_ptr<GpuStore>> GpuStore::Open(int index) {
   ASSIGN_OR_RETURN(auto cache_filler, cuda::GpuMemory::Create(context.get(), kCacheFillings * cache_bytes));
   ASSIGN_OR_RETURN(auto probe, cuda::IdleProbe::Create(context.get()));
   ASSIGN_OR_RETURN(auto kernels, cuda::TensorKernels::Create(context.get()));
+  ASSIGN_OR_RETURN(auto late_words, cuda::LateWords::Create(context.get()));
   std::unique_ptr<GpuStore> store(new GpuStore(static_cast<int64_t>(device_bytes), std::move(context),
-                                               std::move(cache_filler), std::move(probe),
-                                               std::move(kernels)));
+                                               std::move(cache_filler), std::move(probe), std::move(kernels),
+                                               std::move(late_words)));
   RETURN_IF_ERROR(store->occupation_.Learn());
   return store;
-}
-
-void GpuStore::Occupy() {
-  if (turn_.is_shared()) return;
-  Do([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return occupation_.Begin(); });  // Do() has the lock
-}
-
-absl::StatusOr<double> GpuStore::AwaitOccupied() {
-  if (turn_.is_shared()) return 0.0;
-  double longer_us = 0;
-  absl::Status status;
-  Do([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {  // Do() has the lock
-    const absl::StatusOr<double> longer = occupation_.Await();
-    longer_us = longer.value_or(0);
-    status = longer.status();
-    return status;
-  });
-  RETURN_IF_ERROR(status);
-  return longer_us;
 }
 
 absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) {
@@ -169,6 +141,34 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
   RETURN_IF_ERROR(context_->Synchronise());
   ASSIGN_OR_RETURN(UniqueFd fd, memory->Export());
   return std::make_unique<Memory>(this, std::move(memory), std::move(fd));
+}
+
+void GpuStore::Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
+  static_assert(kLateWordBytes == cuda::LateWords::kBytes);
+  const cuda::Address start = Memory::Of(*to).address();
+  std::vector<cuda::LateWords::Word> words;
+  std::vector<size_t> ends;  // of the words of each copy
+  for (const TensorCopy& copy : copies) {
+    for (size_t i = 0; copy.from->on_gpu() != nullptr && i < copy.late.size(); ++i) {
+      const auto offset = static_cast<cuda::Address>(copy.late[i]);
+      words.push_back({Memory::Of(*copy.from->on_gpu()).address() + offset,
+                       start + static_cast<cuda::Address>(copy.offset) + offset});
+    }
+    ends.push_back(words.size());
+  }
+  // With one lock: nobody else may find them inverted.
+  Do([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {  // Do() has the lock
+    RETURN_IF_ERROR(late_words_->Hold(words));
+    for (size_t i = 0, first = 0; i < copies.size(); first = ends[i++]) {
+      RETURN_IF_ERROR(late_words_->Invert(first, ends[i] - first));
+      const auto& [from, offset, num_bytes, late] = copies[i];
+      RETURN_IF_ERROR(from->on_gpu() == nullptr
+                          ? Memory::Of(*to).Write(from->get(), offset, num_bytes)
+                          : Memory::Of(*to).Copy(Memory::Of(*from->on_gpu()), 0, offset, num_bytes));
+      RETURN_IF_ERROR(late_words_->Invert(first, ends[i] - first));
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_bytes) {
@@ -320,64 +320,6 @@ absl::StatusOr<std::string> GpuStore::DescribeFirst(const ExpectedOutput& expect
                                                             static_cast<size_t>(num_bytes)),
                                "cuMemcpyDtoH"));
   return DescribeDifference(spec, index, &wanted, &got);
-}
-
-absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
-  const InPhase phase(Phase::kIdle);
-  if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
-  absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(context_->Enter());
-  RETURN_IF_ERROR(context_->Synchronise());  // this process's own work is nobody else's
-  const absl::Time begin = absl::Now();
-  const absl::Status status = probe_->AwaitIdle(seconds_max);
-  if (absl::IsDeadlineExceeded(status)) return status;
-  failure_.Update(status);
-  RETURN_IF_ERROR(status);
-  return std::max(0.0, absl::ToDoubleMicroseconds(absl::Now() - begin) - probe_->idle_us());
-}
-
-void GpuStore::Settle() {
-  // Without the lock: what others ask for meanwhile need not wait for it.
-  absl::Status status = context_->Enter();
-  if (status.ok()) status = context_->Synchronise();
-  absl::MutexLock lock(&mutex_);
-  failure_.Update(status);
-}
-
-void GpuStore::MakeCold() {
-  if (turn_.is_shared()) return;
-  const InPhase phase(Phase::kCold);
-  Do([this] {
-    context_->ResetPersistingCache();
-    return cache_filler_->Fill(0, 0, cache_filler_->num_bytes());
-  });
-}
-
-absl::Status GpuStore::Health() {
-  absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(failure_);
-  RETURN_IF_ERROR(context_->Enter());
-  // Beside others that it computes is all that can be seen.
-  failure_ = turn_.is_shared() ? probe_->Run().status() : probe_->AwaitIdle(kRecoverySeconds);
-  return failure_;
-}
-
-absl::StatusOr<double> GpuStore::MeasureCopying() {
-  absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(context_->Enter());
-  ASSIGN_OR_RETURN(const auto from, cuda::GpuMemory::Create(context_.get(), kCopiedBytes));
-  ASSIGN_OR_RETURN(const auto to, cuda::GpuMemory::Create(context_.get(), kCopiedBytes));
-  RETURN_IF_ERROR(from->Fill(1, 0, kCopiedBytes));
-  RETURN_IF_ERROR(context_->Synchronise());
-  double best_us = 0;
-  for (int i = 0; i < kCopies; ++i) {
-    const absl::Time begin = absl::Now();
-    RETURN_IF_ERROR(to->Copy(*from));
-    RETURN_IF_ERROR(context_->Synchronise());
-    const double us = absl::ToDoubleMicroseconds(absl::Now() - begin);
-    best_us = i == 0 ? us : std::min(best_us, us);
-  }
-  return 2.0 * static_cast<double>(kCopiedBytes) / (best_us * 1e3);
 }
 
 }  // namespace warpsmith

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/cuda/gpu_memory.h"
+#include "reward_service/cuda/late_words.h"
 #include "reward_service/cuda/tensor_kernels.h"
 #include "reward_service/referee/tensors/occupation.h"
 #include "reward_service/referee/tensors/tensor_store.h"
@@ -35,6 +36,8 @@ class GpuStore : public TensorStore {
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
+  void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<double> GiveLateWords() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Settle() override;
   int64_t device_bytes() const override { return device_bytes_; }
   // Of these, what nobody has now. Waits for no work of this.
@@ -78,12 +81,13 @@ class GpuStore : public TensorStore {
 
   GpuStore(int64_t device_bytes, std::unique_ptr<cuda::GpuContext> context,
            std::unique_ptr<cuda::GpuMemory> cache_filler, std::unique_ptr<cuda::IdleProbe> probe,
-           std::unique_ptr<cuda::TensorKernels> kernels)
+           std::unique_ptr<cuda::TensorKernels> kernels, std::unique_ptr<cuda::LateWords> late_words)
       : device_bytes_(device_bytes),
         context_(std::move(context)),
         cache_filler_(std::move(cache_filler)),
         probe_(std::move(probe)),
         kernels_(std::move(kernels)),
+        late_words_(std::move(late_words)),
         occupation_(context_.get(), cache_filler_.get()) {}
   absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> OpenForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -105,7 +109,12 @@ class GpuStore : public TensorStore {
                                             cuda::Address actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
   template <typename Use>
-  void Do(Use use);
+  void Do(Use use) {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = context_->Enter();
+    if (status.ok()) status = use();
+    failure_.Update(status);
+  }
 
   const int64_t device_bytes_;
   DeviceTurn turn_;                     // never taken by this
@@ -116,6 +125,7 @@ class GpuStore : public TensorStore {
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::TensorKernels> kernels_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<cuda::LateWords> late_words_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<cuda::ForeignMemory>, std::less<>> foreign_
       ABSL_GUARDED_BY(mutex_);                                                                   // by handle
   std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> laid_aside_ ABSL_GUARDED_BY(mutex_);  // by size

@@ -18,7 +18,8 @@ constexpr size_t kMeasurements = 5;
 absl::Status Occupation::Learn() {
   ASSIGN_OR_RETURN(const double one_us, Measure());
   num_fillings_ = static_cast<int>(std::clamp(kWantedUs / std::max(one_us, 1.0), 1.0, kFillingsMax));
-  ASSIGN_OR_RETURN(alone_us_, Measure());
+  ASSIGN_OR_RETURN(const double alone_us, Measure());
+  last_us_.fill(alone_us);
   return absl::OkStatus();
 }
 
@@ -26,7 +27,7 @@ absl::StatusOr<double> Occupation::Measure() {
   std::array<double, kMeasurements> us{};
   for (double& now_us : us) {
     RETURN_IF_ERROR(Begin());
-    ASSIGN_OR_RETURN(now_us, Await());
+    ASSIGN_OR_RETURN(now_us, Take());
   }
   std::nth_element(us.begin(), us.begin() + kMeasurements / 2, us.end());
   return us[kMeasurements / 2];
@@ -38,9 +39,16 @@ absl::Status Occupation::Begin() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Occupation::Await() {
+absl::StatusOr<double> Occupation::Take() {
   RETURN_IF_ERROR(context_->Synchronise());
-  return std::max(0.0, absl::ToDoubleMicroseconds(absl::Now() - begin_) - alone_us_);
+  return absl::ToDoubleMicroseconds(absl::Now() - begin_);
+}
+
+absl::StatusOr<double> Occupation::Await() {
+  const double shortest_us = *std::min_element(last_us_.begin(), last_us_.end());
+  ASSIGN_OR_RETURN(const double us, Take());
+  last_us_[next_++ % last_us_.size()] = us;
+  return std::max(0.0, us - shortest_us);
 }
 
 }  // namespace warpsmith

@@ -50,6 +50,17 @@ struct ExpectedOutput {
   const OwnTensors& tensors;
 };
 
+inline constexpr int64_t kLateWordBytes = 4;
+
+// A copy of tensors that a store keeps, from their first byte on, in memory that it made. `late`: offsets of words,
+// aligned, that whoever looks finds inverted there until TensorStore::GiveLateWords().
+struct TensorCopy {
+  const OwnTensors* from = nullptr;
+  int64_t offset = 0;
+  int64_t num_bytes = 0;
+  std::vector<int64_t> late;
+};
+
 // Where a tensor lies that a program has made itself: in an allocation, by the handle that its jail gave for it, in
 // hexadecimal, from this byte on, its elements so far apart; without strides one behind the other.
 struct ForeignPlace {
@@ -67,6 +78,13 @@ class TensorStore {
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
   // A copy of a part of memory that it made; of what is there until Settle().
   virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) = 0;
+  // Makes these copies, all late words in the place of those that were not given. On the host none is late: what is
+  // stopped there does nothing.
+  virtual void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
+    for (const TensorCopy& copy : copies) to->Write(*copy.from, 0, copy.offset, copy.num_bytes);
+  }
+  // Returns when they are where they belong: how long that took beyond what an idle device takes for a word [us].
+  virtual absl::StatusOr<double> GiveLateWords() { return 0.0; }
   // Waits until all is done that was asked of memory here: before a process goes on that has it mapped.
   virtual void Settle() {}
   // All memory of the device, which others use, too; 0 for the host's, of which each has its share anyway.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "reward_service/cuda/driver_api.h"
+#include "reward_service/cuda/late_words.h"
 #include "reward_service/cuda/tensor_kernels.h"
 
 namespace warpsmith {
@@ -70,13 +71,25 @@ inline void GatherElements(void** arguments, int64_t num_bytes) {
   }
 }
 
-// The kernels of reward_service/cuda/tensor_kernels.cc; nothing for others.
+// The kernels of reward_service/cuda/late_words.cc.
+inline void VisitWords(const std::string& kernel, void** arguments) {
+  const auto* const words =
+      static_cast<const cuda::LateWords::Word*>(Pointer(Argument<Address>(arguments, 0)));
+  for (uint32_t i = 0; i < Argument<uint32_t>(arguments, 1); ++i) {
+    auto* const from = static_cast<uint32_t*>(Pointer(words[i].from));
+    if (kernel == "invert_words") *from = ~*from;
+    if (kernel == "give_words") *static_cast<uint32_t*>(Pointer(words[i].to)) = *from;
+  }
+}
+
+// The kernels of reward_service/cuda/; nothing for others.
 inline cuda::Result Compare(const std::string& kernel, void** arguments) {
   if (kernel == "compare_single") CompareElements<float>(arguments);
   if (kernel == "compare_double") CompareElements<double>(arguments);
   if (kernel == "compare_words") CountOthers<int64_t>(arguments);
   if (kernel == "compare_bytes") CountOthers<uint8_t>(arguments);
   if (kernel.starts_with("gather_")) GatherElements(arguments, std::stoll(kernel.substr(7)));
+  if (kernel.ends_with("_words") && kernel != "compare_words") VisitWords(kernel, arguments);
   return kernel.find("half") == std::string::npos ? 0 : kInvalid;
 }
 

@@ -1,6 +1,9 @@
 // Native jails with a GPU, on the fake driver: memory, rights and the way there are real.
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <string>
 
 #include "tests/support/candidate_library.h"
@@ -19,7 +22,7 @@ SealedRun Run(const std::string& statements, int calls_of_run = 1) {
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-extern "C" int run(const DLTensor* const* inputs, const DLTensor* const*, DLTensor* const* outputs, void* stream) {
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs, void*) {
   float* x = static_cast<float*>(inputs[0]->data);
   float* y = static_cast<float*>(outputs[0]->data);
   if (inputs[0]->device.device_type != kDLCUDA || outputs[0]->device.device_type != kDLCUDA) return 11;
@@ -54,6 +57,32 @@ TEST_CASE("a candidate is called on each input set of a batch") {
   REQUIRE(run.input.size() == 3 * 64 * 64);
   REQUIRE(run.output.size() == run.input.size());
   for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
+}
+
+TEST_CASE("of an input and a parameter that are loaded some words are others until the clock starts") {
+  if (!CanOpenGpus()) return;
+  constexpr size_t kLateWords = 64;
+  const SealedRun run = Run(R"(
+  const float* w = static_cast<const float*>(parameters[0]->data);
+  for (int i = 0; i < 64 * 64; ++i) if (w[i] != 0) return 12;
+)");
+  REQUIRE_FALSE(run.fault);
+  REQUIRE(run.loaded.size() == run.input.size());
+  const size_t part = run.input.size() / kLateWords;
+  for (size_t begin = 0; begin < run.input.size(); begin += part) {
+    size_t num_late = 0;
+    for (size_t i = begin; i < begin + part; ++i) {
+      const auto now = std::bit_cast<uint32_t>(run.loaded[i]), then = std::bit_cast<uint32_t>(run.input[i]);
+      if (now == then) continue;
+      CHECK(now == ~then);
+      ++num_late;
+    }
+    CHECK(num_late == 1);
+  }
+  for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
+  const std::vector<uint32_t>& words = run.loaded_parameter;
+  CHECK(std::count(words.begin(), words.end(), 0) == static_cast<ptrdiff_t>(words.size() - kLateWords));
+  CHECK(std::count(words.begin(), words.end(), ~0U) == kLateWords);
 }
 
 TEST_CASE("a call of a batch that returns another number than 0 is the last") {

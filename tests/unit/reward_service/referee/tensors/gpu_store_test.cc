@@ -1,14 +1,13 @@
 #include "reward_service/referee/tensors/gpu_store.h"
 
-#include <dlfcn.h>
-
+#include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
-#include "tests/support/held_turn.h"
 
 namespace warpsmith {
 namespace {
@@ -38,6 +37,39 @@ TEST_CASE("memory of a GPU is what was written to it, and what a jail maps by it
   REQUIRE((*seen)->Read(text.data(), 8, 8).ok());
   CHECK(text == "aabbxyza");
   CHECK(store->Health().ok());
+}
+
+TEST_CASE(
+    "late words of copies are other ones until they are given; what they are copied from is as before") {
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto made = store->Make(16), to = store->Make(40);
+  REQUIRE((made.ok() && to.ok()));
+  (*made)->Write("0123456789abcdef", 0, 16);
+  const auto kept = store->Keep(**made, 0, 16);
+  REQUIRE(kept.ok());
+  const OwnTensors on_host(std::make_unique<char[]>(4));
+  std::memcpy(on_host.get(), "host", 4);
+  // The same tensors in two places, with other words.
+  store->Copy({{&*kept, 0, 16, {4}}, {&*kept, 20, 16, {0, 4}}, {&on_host, 36, 4, {0}}}, to->get());
+  const auto text = [&] { return std::string((*to)->Read(0, 40), 40); };
+  CHECK(text() == std::string("0123\xcb\xca\xc9\xc8") + "89abcdef" + std::string(4, '\0') +
+                      "\xcf\xce\xcd\xcc\xcb\xca\xc9\xc8" + "89abcdef" + "host");
+  CHECK(std::string(kept->Read(0, 16), 16) == "0123456789abcdef");
+  const auto longer_us = store->GiveLateWords();
+  REQUIRE(longer_us.ok());
+  CHECK(*longer_us >= 0);
+  CHECK(text() == "0123456789abcdef" + std::string(4, '\0') + "0123456789abcdefhost");
+  CHECK(*store->GiveLateWords() == 0);
+  CHECK(store->Health().ok());
+  store->Copy({{&*kept, 0, 16, {4}}}, to->get());
+  gpu.Say("late cuCtxSynchronize 20\n");
+  CHECK(*store->GiveLateWords() > 10'000);
+  gpu.Say("");
+  store->Copy({{&*kept, 0, 16, {4}}}, to->get());
+  gpu.Say("fail cuLaunchKernel 700\n");
+  CHECK_FALSE(store->GiveLateWords().ok());
+  CHECK_FALSE(store->Health().ok());
 }
 
 TEST_CASE("memory that a program names is read; what it names wrongly is no fault of the GPU") {
@@ -139,34 +171,6 @@ TEST_CASE("an output whose elements lie apart is compared as if they did not, an
   CHECK_FALSE(compare(4, {1, 2}).ok());
 }
 
-TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit") {
-  FakeGpu gpu;
-  const auto store = Open();
-  CHECK(*store->AwaitDone(1) >= 0);
-  gpu.Say("busy 3\n");
-  CHECK(*store->AwaitDone(60) > 0);
-  CHECK(gpu.script() == "busy 0\n");
-  gpu.Say("busy 1000000\n");
-  CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
-  gpu.Say("");
-  CHECK(store->Health().ok());
-}
-
-TEST_CASE("while a GPU is shared nobody waits until it is idle, and it is healthy if it computes") {
-  FakeGpu gpu;
-  const auto store = Open();
-  gpu.Say("busy 1000000\n");
-  {
-    const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
-    CHECK(*store->AwaitDone(1) == 0);
-    CHECK(store->Health().ok());
-  }
-  CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
-  gpu.Say("fail cuLaunchKernel 719\n");
-  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
-  CHECK(absl::IsInternal(store->Health()));
-}
-
 TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since") {
   FakeGpu gpu;
   const auto store = Open();
@@ -181,36 +185,6 @@ TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since
   CHECK(absl::IsInternal(other->AwaitDone(1).status()));
   gpu.Say("");
   CHECK(absl::IsInternal(other->Health()));
-}
-
-TEST_CASE("a cold GPU has its tensors as they were") {
-  FakeGpu gpu;
-  const auto store = Open();
-  const auto memory = store->Make(3);
-  REQUIRE(memory.ok());
-  (*memory)->Write("abc", 0, 3);
-  store->MakeCold();
-  CHECK(std::string((*memory)->Read(0, 3), 3) == "abc");
-  CHECK(store->Health().ok());
-  gpu.Say("fail cuMemsetD8_v2 719\n");  // it has something written
-  store->MakeCold();
-  gpu.Say("");
-  CHECK(absl::IsInternal(store->Health()));
-}
-
-TEST_CASE("nothing persists in the cache of a GPU that is made cold, and one without such a cache is well") {
-  FakeGpu gpu;
-  const auto store = Open();
-  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  REQUIRE(driver != nullptr);
-  const int* const num_resets = static_cast<int*>(dlsym(driver, "fake_cuda_num_cache_resets"));
-  REQUIRE(num_resets != nullptr);
-  const int before = *num_resets;
-  store->MakeCold();
-  CHECK(*num_resets == before + 1);
-  gpu.Say("fail cuCtxResetPersistingL2Cache 801\n");
-  store->MakeCold();
-  CHECK(store->Health().ok());
 }
 
 TEST_CASE("memory of tensors that are kept no more is taken for others of the same size") {

@@ -31,5 +31,23 @@ TEST_CASE("a GPU that is kept busy is for nobody else, and says how much longer 
   CHECK_FALSE(store->AwaitOccupied().ok());
 }
 
+TEST_CASE("a GPU that has become slower for good is known to be, and one that was slow once is not") {
+  FakeGpu gpu;
+  auto opened = GpuStore::Open(0);
+  REQUIRE(opened.ok());
+  const std::unique_ptr<GpuStore> store = *std::move(opened);
+  const auto longer_us = [&] {
+    store->Occupy();
+    return *store->AwaitOccupied();
+  };
+  gpu.Say("late cuCtxSynchronize 20\n");
+  for (int i = 0; i < 31; ++i) CHECK(longer_us() > 15'000);
+  gpu.Say("");
+  CHECK(longer_us() < 15'000);
+  gpu.Say("late cuCtxSynchronize 20\n");
+  for (int i = 0; i < 32; ++i) CHECK(longer_us() > 15'000);
+  CHECK(longer_us() < 15'000);
+}
+
 }  // namespace
 }  // namespace warpsmith
