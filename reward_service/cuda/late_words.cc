@@ -1,11 +1,15 @@
 #include "reward_service/cuda/late_words.h"
 
+#include <utility>
+
 #include "core/base/status_macros.h"
 
 namespace warpsmith::cuda {
 namespace {
 
 constexpr unsigned kThreads = 128;
+// There from the start: of sixteen calls with 64 inputs each. A program may have all memory when more are wanted.
+constexpr int64_t kWordsAtFirst = 65536;
 
 // PTX, as of tensor_kernels.cc. A thread has a word; two that have the same one each invert it.
 constexpr char kText[] = R"(
@@ -65,6 +69,7 @@ absl::StatusOr<std::unique_ptr<LateWords>> LateWords::Create(const GpuContext* c
                                "cuModuleGetFunction"));
   RETURN_IF_ERROR(driver.Check(driver.api().cuModuleGetFunction(&words->give_, module, "give_words"),
                                "cuModuleGetFunction"));
+  ASSIGN_OR_RETURN(words->list_, GpuMemory::Allocate(context, kWordsAtFirst * sizeof(Word)));
   return words;
 }
 
@@ -73,9 +78,9 @@ absl::Status LateWords::Hold(const std::vector<Word>& words) {
   const auto num_bytes = static_cast<int64_t>(words.size() * sizeof(Word));
   num_words_ = 0;
   if (words.empty()) return absl::OkStatus();
-  if (list_ == nullptr || list_->num_bytes() < num_bytes) {
-    list_.reset();
-    ASSIGN_OR_RETURN(list_, GpuMemory::Allocate(context_, num_bytes));
+  if (list_->num_bytes() < num_bytes) {
+    ASSIGN_OR_RETURN(auto longer, GpuMemory::Allocate(context_, num_bytes));
+    list_ = std::move(longer);
   }
   RETURN_IF_ERROR(list_->Write(words.data(), 0, num_bytes));
   num_words_ = words.size();

@@ -71,24 +71,18 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
-  const std::vector<WaitingWork> all = Waiting(absl::Now());
-  std::vector<WaitingWork> waiting;
-  std::vector<size_t> places;  // of `waiting` among all
-  for (size_t i = 0; i < all.size(); ++i) {
+  std::vector<WaitingWork> waiting = Waiting(absl::Now());
+  for (size_t i = 0; i < waiting.size(); ++i) {
     const std::string& task_key = flights_[i]->prepared->task_key;
-    WaitingWork work = all[i];
-    work.task_is_judged = std::find(judged_tasks.begin(), judged_tasks.end(), task_key) != judged_tasks.end();
-    work.task_is_elsewhere = is_elsewhere(task_key);
-    if (!judged_tasks.empty() && IsLeftToOthers(work, options_)) continue;
-    waiting.push_back(work);
-    places.push_back(i);
+    waiting[i].task_is_judged =
+        std::find(judged_tasks.begin(), judged_tasks.end(), task_key) != judged_tasks.end();
+    waiting[i].task_is_elsewhere = is_elsewhere(task_key);
   }
-  if (waiting.empty()) return nullptr;
-  const size_t picked = PickNext(waiting, *recent, clock_, options_);
-  *recent = AfterWork(*recent, waiting[picked]);
-  const auto place = flights_.begin() + static_cast<std::ptrdiff_t>(places[picked]);
-  std::shared_ptr<Flight> flight = std::move(*place);
-  flights_.erase(place);
+  const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, !judged_tasks.empty());
+  if (!index.has_value()) return nullptr;
+  *recent = AfterWork(*recent, waiting[*index]);
+  std::shared_ptr<Flight> flight = std::move(flights_[*index]);
+  flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(*index));
   return flight;
 }
 

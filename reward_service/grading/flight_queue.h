@@ -42,8 +42,8 @@ class FlightQueue {
   // true: whoever makes it so calls LookAgain().
   bool AwaitWork(const std::atomic<bool>* else_wanted = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
   void LookAgain() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others. Those
-  // that are elsewhere, on another lane, it leaves there while it has any in its hands, but none that waited long.
+  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others; before
+  // these it leaves those that are elsewhere, on another lane. See PickNext(), also when it leaves them alone.
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
                                   IsElsewhere is_elsewhere = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
 

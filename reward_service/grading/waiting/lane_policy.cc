@@ -63,15 +63,15 @@ double TenantClock::SecondsOf(std::string_view tenant) const {
   return found == seconds_.end() ? 0.0 : found->second;
 }
 
-bool IsLeftToOthers(const WaitingWork& work, const LanePolicyOptions& options) {
-  return work.task_is_elsewhere && work.waited < options.wait_max;
-}
-
-size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
-                const LanePolicyOptions& options) {
+std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
+                               const TenantClock& clock, const LanePolicyOptions& options, bool has_work) {
   WS_CHECK(!waiting.empty());
   std::vector<size_t> eligible = Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
   Prefer([&](size_t index) { return !waiting[index].task_is_elsewhere; }, &eligible);
+  const auto is_left = [&](size_t index) {
+    return waiting[index].task_is_elsewhere && waiting[index].waited < options.wait_max;
+  };
+  if (has_work && std::all_of(eligible.begin(), eligible.end(), is_left)) return std::nullopt;
   Prefer([&](size_t index) { return !waiting[index].task_is_judged; }, &eligible);
   if (waiting[eligible.front()].waited >= options.wait_max) return eligible.front();
   const bool want_same = recent.run_length > 0 && recent.run_length < options.run_length_max;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,17 +56,17 @@ struct LanePolicyOptions {
   absl::Duration low_priority_wait_max = absl::Seconds(60);
 };
 
-// Whether a lane that has something to do leaves this work to those that have its task ready. To have a task ready on a
-// second GPU costs an oracle and a reference, and the driver makes contexts one at a time for all GPUs of a host.
-bool IsLeftToOthers(const WaitingWork& work, const LanePolicyOptions& options);
-
 // Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
 // recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
 // priority. Of those, the ones whose task no other lane has ready, if there are any, and of those the ones whose
 // task is not being judged. Of those, the first that waited for wait_max; then the first of the recent task while
 // its run is short; then the first of another task.
-size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
-                const LanePolicyOptions& options);
+// None where the lane has work in hand and other lanes have ready whatever comes next, until some of it has waited for
+// wait_max: to have a task ready on a second GPU costs an oracle and a reference, and the driver makes contexts one at
+// a time for all GPUs of a host.
+std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
+                               const TenantClock& clock, const LanePolicyOptions& options,
+                               bool has_work = false);
 
 // What `recent` becomes after `work`.
 RecentWork AfterWork(const RecentWork& recent, const WaitingWork& work);

@@ -19,7 +19,7 @@ WaitingWork WorkOf(const char* tenant, int priority = 0, int waited_seconds = 1)
 
 size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
                 const LanePolicyOptions& options) {
-  return PickNext(waiting, recent, TenantClock(), options);
+  return PickNext(waiting, recent, TenantClock(), options).value();
 }
 
 TEST_CASE("a lane that has done nothing takes the first") {
@@ -46,6 +46,21 @@ TEST_CASE("a task that another lane has ready is left to it, however long it wai
   CHECK(PickNext({elsewhere, judged, Work("c")}, {"a", 1}, kOptions) == 2);
   judged.task_is_elsewhere = true;
   CHECK(PickNext({judged, elsewhere}, {}, kOptions) == 1);
+}
+
+TEST_CASE("a lane with work in hand leaves what others have ready, and takes nobody else's turn meanwhile") {
+  WaitingWork theirs = WorkOf("served less", 1);
+  theirs.task_is_elsewhere = true;
+  TenantClock clock;
+  clock.Charge("served more", 1, absl::Seconds(100));
+  const auto pick = [&](const std::vector<WaitingWork>& waiting, bool has_work) {
+    return PickNext(waiting, {}, clock, kOptions, has_work);
+  };
+  CHECK_FALSE(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, true).has_value());
+  CHECK(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, false) == 0);
+  CHECK(pick({theirs, WorkOf("served less", 1)}, true) == 1);
+  theirs.waited = kOptions.wait_max;
+  CHECK(pick({theirs, WorkOf("served more")}, true) == 0);
 }
 
 TEST_CASE("without a candidate of the recent task the first goes") {
@@ -105,7 +120,7 @@ TEST_CASE("tenants are served by their shares, however much each sends, and a fl
     // The small one has nine requests waiting for each of the large one's, and they waited longer.
     std::vector<WaitingWork> waiting(9, WorkOf("small", 0, 1000));
     waiting.push_back(WorkOf("large"));
-    const size_t next = PickNext(waiting, recent, clock, kOptions);
+    const size_t next = PickNext(waiting, recent, clock, kOptions).value();
     const std::string tenant(waiting[next].tenant);
     recent = AfterWork(recent, waiting[next]);
     clock.Charge(tenant, shares.at(tenant), absl::Seconds(1));
