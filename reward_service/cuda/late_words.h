@@ -1,4 +1,4 @@
-// Words that are missing in copies until a moment which whoever copies has chosen.
+// Words that a copy lacks until its maker gives them.
 #ifndef WARPSMITH_REWARD_SERVICE_CUDA_LATE_WORDS_H_
 #define WARPSMITH_REWARD_SERVICE_CUDA_LATE_WORDS_H_
 
@@ -13,8 +13,8 @@
 
 namespace warpsmith::cuda {
 
-// Words of four bytes of which copies have the inverse until they are given. Who inverts them where they lie, copies
-// from there and inverts them again has never shown them. Used by the context's thread; nothing here waits but Hold().
+// Words of four bytes. To make a copy that lacks them: invert them in the original, copy it, and invert them again. The
+// copy has the inverses until Give(). For the context's thread; nothing here waits but Hold(). Errors are the driver's.
 class LateWords {
  public:
   // As the kernels lay it out; both are aligned.
@@ -26,9 +26,9 @@ class LateWords {
 
   static absl::StatusOr<std::unique_ptr<LateWords>> Create(const GpuContext* context);
 
-  // In the place of those before.
+  // These words, and no others any more.
   absl::Status Hold(const std::vector<Word>& words);
-  // Inverts so many of them, from `first` on, where they lie. Of a word that is there twice nothing is seen.
+  // Inverts `count` of them, from `first` on, in the original. A word that is held twice is as it was.
   absl::Status Invert(size_t first, size_t count);
   // Copies all of them, and holds none any more.
   absl::Status Give();

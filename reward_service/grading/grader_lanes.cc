@@ -12,7 +12,7 @@
 namespace warpsmith {
 namespace {
 
-// Of a lane that leaves what waits to others: so late it may find a request that has come meanwhile.
+// A lane that leaves to others what waits looks again after this time, for a request of its own may have come.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
 }  // namespace

@@ -21,9 +21,9 @@ namespace {
 // A GPU takes some 120 us to go over to another process's work (one H100, one H200).
 constexpr double kChangeOfHandsUsMin = 60;
 constexpr double kUncountedStopUs = 100;
-// Of each input, and of all parameters, so many words come when the clock starts. Of sixteen calls of which a hundredth
-// is done before, one batch in 30,000 is right by luck.
-constexpr int64_t kLateWords = 64;
+// So many words of each input, and of all parameters, come when the clock starts. A batch of sixteen calls that has
+// used a hundredth of its inputs before is right by luck once in 30,000 times: 0.99 to the power of 16 times 64.
+constexpr int64_t kNumLateWords = 64;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 
 }  // namespace
@@ -143,7 +143,7 @@ std::vector<int64_t> Jail::LateWords() {
   if (!is_alone()) return offsets;
   const auto add_some_of = [&](int64_t start, int64_t num_bytes) {
     const int64_t all = (num_bytes + kLateWordBytes - 1) / kLateWordBytes;
-    const int64_t num = std::min(kLateWords, all);
+    const int64_t num = std::min(kNumLateWords, all);
     for (int64_t i = 0; i < num; ++i) {
       const int64_t begin = i * all / num, end = (i + 1) * all / num;
       const auto word = begin + static_cast<int64_t>(random_() % static_cast<uint64_t>(end - begin));
