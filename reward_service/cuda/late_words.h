@@ -13,36 +13,39 @@
 
 namespace warpsmith::cuda {
 
-// Words of four bytes. To make a copy that lacks them: invert them in the original, copy it, and invert them again. The
-// copy has the inverses until Give(). For the context's thread; nothing here waits but Hold(). Errors are the driver's.
+// Words that are exchanged by pairs. To make a copy that lacks them: exchange them in the original, copy it, and
+// exchange them again. The copy has each in the other's place until Give(), and no value that the original has not. For
+// the context's thread; nothing here waits but Hold(). Errors are the driver's.
 class LateWords {
  public:
-  // As the kernels lay it out; both are aligned.
-  struct Word {
-    Address from = 0;
-    Address to = 0;
+  // As wide as the widest element: half of an integer of 64 bits would be known in another's place.
+  static constexpr int64_t kBytes = 8;
+  // Both words in the original and in the copy, aligned; as the kernel lays it out.
+  struct Pair {
+    Address first = 0;
+    Address second = 0;
+    Address copy_of_first = 0;
+    Address copy_of_second = 0;
   };
-  static constexpr int64_t kBytes = 4;
 
   static absl::StatusOr<std::unique_ptr<LateWords>> Create(const GpuContext* context);
 
-  // These words, and no others any more.
-  absl::Status Hold(const std::vector<Word>& words);
-  // Inverts `count` of them, from `first` on, in the original. A word that is held twice is as it was.
-  absl::Status Invert(size_t first, size_t count);
-  // Copies all of them, and holds none any more.
+  // These pairs, and no others any more.
+  absl::Status Hold(const std::vector<Pair>& pairs);
+  // Exchanges the words of `count` pairs, from pair `first` on, in the original. None may be in two of them.
+  absl::Status Exchange(size_t first, size_t count);
+  // Copies all words to where they belong, and holds none any more.
   absl::Status Give();
-  bool empty() const { return num_words_ == 0; }
+  bool empty() const { return num_pairs_ == 0; }
 
  private:
   explicit LateWords(const GpuContext* context) : context_(context) {}
-  absl::Status Launch(Function kernel, Address words, size_t count);
+  absl::Status Place(size_t first, size_t count, bool in_copy);
 
   const GpuContext* const context_;
-  Function invert_ = nullptr;
-  Function give_ = nullptr;
+  Function place_ = nullptr;
   std::unique_ptr<GpuMemory> list_;
-  size_t num_words_ = 0;
+  size_t num_pairs_ = 0;
 };
 
 }  // namespace warpsmith::cuda

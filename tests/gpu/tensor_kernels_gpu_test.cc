@@ -170,18 +170,18 @@ TEST_CASE(
   (*made)->Write(numbers.data(), 0, kBytes);
   const auto kept = Store().Keep(**made, 0, kBytes);
   REQUIRE(kept.ok());
-  std::vector<int64_t> late;
-  for (int64_t offset = 0; offset < kBytes; offset += kBytes / 1000 / 4 * 4) late.push_back(offset);
-  late.push_back(kBytes - 4);
-  // The second with words that are there twice, which are right.
-  Store().Copy({{&*kept, 0, kBytes, late}, {&*kept, kBytes, kBytes, {0, 0, 400}}}, to->get());
+  std::vector<LatePair> late;
+  for (int64_t offset = 0; offset < kBytes / 2; offset += kBytes / 1000 / 8 * 8)
+    late.push_back({offset, kBytes - 8 - offset});
+  Store().Copy({{&*kept, 0, kBytes, late}, {&*kept, kBytes, kBytes, {{400, 0}}}}, to->get());
   std::vector<char> expected = numbers;
-  for (const int64_t offset : late) {
-    for (int64_t i = offset; i < offset + 4; ++i) expected[static_cast<size_t>(i)] ^= '\xff';
-  }
+  for (const auto& [first, second] : late)
+    std::swap_ranges(&expected[static_cast<size_t>(first)], &expected[static_cast<size_t>(first)] + 8,
+                     &expected[static_cast<size_t>(second)]);
   CHECK(std::memcmp((*to)->Read(0, kBytes), expected.data(), kBytes) == 0);
-  CHECK((*to)->IsSame(*kept, 0, kBytes, 400));
-  CHECK_FALSE((*to)->IsSame(*kept, 400, kBytes + 400, 4));
+  CHECK((*to)->IsSame(*kept, 8, kBytes + 8, 392));
+  CHECK((*to)->IsSame(*kept, 0, kBytes + 400, 8));
+  CHECK((*to)->IsSame(*kept, 400, kBytes, 8));
   CHECK(std::memcmp(kept->Read(0, kBytes), numbers.data(), kBytes) == 0);
   const auto longer_us = Store().GiveLateWords();
   REQUIRE(longer_us.ok());

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
@@ -83,6 +84,11 @@ OwnTensors MakeInputs(TensorStore& store, const TaskLayout& layout, int run, std
   (*memory)->Write(reinterpret_cast<const char*>(input.data()), layout.inputs[0].offset,
                    static_cast<int64_t>(input.size() * sizeof(float)));
   (*memory)->Write(reinterpret_cast<const char*>(&kScale), layout.inputs[1].offset, sizeof(kScale));
+  for (const TensorSpec& parameter : layout.parameters) {
+    std::vector<float> values(static_cast<size_t>(parameter.num_elements));
+    std::iota(values.begin(), values.end(), 0.0F);
+    (*memory)->Write(reinterpret_cast<const char*>(values.data()), parameter.offset, parameter.num_bytes);
+  }
   auto kept = store.Keep(**memory, 0, layout.input_buffer_bytes);
   WS_CHECK(kept.ok()) << kept.status().ToString();
   store.Settle();
@@ -117,9 +123,9 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
         jail.inputs()->Read(layout.inputs[0].offset, kExtent * kExtent * sizeof(float)));
     run.loaded.assign(loaded, loaded + kExtent * kExtent);
     for (const TensorSpec& parameter : layout.parameters) {
-      const auto* const words =
-          reinterpret_cast<const uint32_t*>(jail.inputs()->Read(parameter.offset, parameter.num_bytes));
-      run.loaded_parameter.assign(words, words + parameter.num_elements);
+      const auto* const values =
+          reinterpret_cast<const float*>(jail.inputs()->Read(parameter.offset, parameter.num_bytes));
+      run.loaded_parameter.assign(values, values + parameter.num_elements);
     }
     run.fault = jail.Run();
     for (size_t call = 0; call < draws.size() && !run.fault; ++call) {

@@ -26,7 +26,7 @@ struct SealedRun {
   std::vector<float> output;  // and what they made of it
   std::vector<float>
       loaded;  // of the last one's first call, what lay there before it was started: of one call a run,
-  std::vector<uint32_t> loaded_parameter;  // and with a GPU its parameter of zeros, as words
+  std::vector<float> loaded_parameter;  // and with a GPU its parameter of 0, 1, 2, ...
 };
 
 struct SealedOptions {

@@ -14,6 +14,7 @@
 #include "reward_service/jail/messages.h"
 #include "reward_service/referee/process/cuda_error_text.h"
 #include "reward_service/referee/process/guards.h"
+#include "reward_service/referee/tensors/late_pairs.h"
 
 namespace warpsmith {
 namespace {
@@ -21,9 +22,6 @@ namespace {
 // A GPU takes some 120 us to go over to another process's work (one H100, one H200).
 constexpr double kChangeOfHandsUsMin = 60;
 constexpr double kUncountedStopUs = 100;
-// So many words of each input, and of all parameters, come when the clock starts. A batch of sixteen calls that has
-// used a hundredth of its inputs before is right by luck once in 30,000 times: 0.99 to the power of 16 times 64.
-constexpr int64_t kNumLateWords = 64;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 
 }  // namespace
@@ -124,7 +122,8 @@ void Jail::Load(Batch draws) {
   for (size_t call = 0; call < num_calls_; ++call) {
     draws[call]->shown = true;
     // Parameters, too: whoever runs here may have changed them.
-    copies.push_back({&draws[call]->inputs, InputStart(call), layout_.input_buffer_bytes, LateWords()});
+    copies.push_back({&draws[call]->inputs, InputStart(call), layout_.input_buffer_bytes,
+                      is_alone() ? DrawLatePairs(layout_, random_) : std::vector<LatePair>()});
   }
   buffers_.store->Copy(copies, buffers_.inputs.get());
   for (const size_t room : rooms_) {
@@ -135,27 +134,6 @@ void Jail::Load(Batch draws) {
   }
   ahead_us_ = buffers_.store->AwaitDone(limits_.call_seconds_max);
   buffers_.store->MakeCold();
-}
-
-// One of each part of an input, and of all parameters, drawn by lot: none of it can be worked on sooner.
-std::vector<int64_t> Jail::LateWords() {
-  std::vector<int64_t> offsets;
-  if (!is_alone()) return offsets;
-  const auto add_some_of = [&](int64_t start, int64_t num_bytes) {
-    const int64_t all = (num_bytes + kLateWordBytes - 1) / kLateWordBytes;
-    const int64_t num = std::min(kNumLateWords, all);
-    for (int64_t i = 0; i < num; ++i) {
-      const int64_t begin = i * all / num, end = (i + 1) * all / num;
-      const auto word = begin + static_cast<int64_t>(random_() % static_cast<uint64_t>(end - begin));
-      offsets.push_back(start + word * kLateWordBytes);
-    }
-  };
-  for (const TensorSpec& spec : layout_.inputs) add_some_of(spec.offset, spec.num_bytes);
-  if (!layout_.parameters.empty()) {
-    const TensorSpec& last = layout_.parameters.back();
-    add_some_of(InputEnd(), last.offset + last.num_bytes - InputEnd());
-  }
-  return offsets;
 }
 
 std::optional<Fault> Jail::Refresh() {

@@ -145,7 +145,6 @@ class Jail {
   bool is_alone() const;  // on a GPU, where nobody else computes
   absl::StatusOr<TimedAnswer> RunAtLine(const std::vector<size_t>& rooms,
                                         absl::FunctionRef<void()> before_stop);
-  std::vector<int64_t> LateWords();  // of a call, where it is to be timed
   void AddBusy(const absl::StatusOr<double>& behind_us);
   int64_t InputEnd() const;  // of the inputs of a call, where parameters begin
   // A Python program's parameters lie in room 0: for the first call they are in place.

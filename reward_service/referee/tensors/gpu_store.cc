@@ -144,28 +144,30 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
 }
 
 void GpuStore::Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
-  static_assert(kLateWordBytes == cuda::LateWords::kBytes);
+  static_assert(LatePair::kWordBytes == cuda::LateWords::kBytes);
   const cuda::Address start = Memory::Of(*to).address();
-  std::vector<cuda::LateWords::Word> words;
-  std::vector<size_t> ends;  // of the words of each copy
+  std::vector<cuda::LateWords::Pair> pairs;
+  std::vector<size_t> ends;  // of the pairs of each copy
   for (const TensorCopy& copy : copies) {
     for (size_t i = 0; copy.from->on_gpu() != nullptr && i < copy.late.size(); ++i) {
-      const auto offset = static_cast<cuda::Address>(copy.late[i]);
-      words.push_back({Memory::Of(*copy.from->on_gpu()).address() + offset,
-                       start + static_cast<cuda::Address>(copy.offset) + offset});
+      const cuda::Address from = Memory::Of(*copy.from->on_gpu()).address();
+      const cuda::Address there = start + static_cast<cuda::Address>(copy.offset);
+      const auto first = static_cast<cuda::Address>(copy.late[i].first);
+      const auto second = static_cast<cuda::Address>(copy.late[i].second);
+      pairs.push_back({from + first, from + second, there + first, there + second});
     }
-    ends.push_back(words.size());
+    ends.push_back(pairs.size());
   }
-  // With one lock: nobody else may find them inverted.
+  // With one lock: nobody else may find them exchanged.
   Do([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {  // Do() has the lock
-    RETURN_IF_ERROR(late_words_->Hold(words));
+    RETURN_IF_ERROR(late_words_->Hold(pairs));
     for (size_t i = 0, first = 0; i < copies.size(); first = ends[i++]) {
-      RETURN_IF_ERROR(late_words_->Invert(first, ends[i] - first));
+      RETURN_IF_ERROR(late_words_->Exchange(first, ends[i] - first));
       const auto& [from, offset, num_bytes, late] = copies[i];
       RETURN_IF_ERROR(from->on_gpu() == nullptr
                           ? Memory::Of(*to).Write(from->get(), offset, num_bytes)
                           : Memory::Of(*to).Copy(Memory::Of(*from->on_gpu()), 0, offset, num_bytes));
-      RETURN_IF_ERROR(late_words_->Invert(first, ends[i] - first));
+      RETURN_IF_ERROR(late_words_->Exchange(first, ends[i] - first));
     }
     return absl::OkStatus();
   });

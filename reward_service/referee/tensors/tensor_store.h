@@ -15,6 +15,7 @@
 #include "reward_service/referee/tensors/comparison.h"
 #include "reward_service/referee/tensors/device_turn.h"
 #include "reward_service/referee/tensors/few_at_a_time.h"
+#include "reward_service/referee/tensors/late_pairs.h"
 #include "reward_service/referee/tensors/own_tensors.h"
 
 namespace warpsmith {
@@ -50,15 +51,12 @@ struct ExpectedOutput {
   const OwnTensors& tensors;
 };
 
-inline constexpr int64_t kLateWordBytes = 4;
-
-// A copy of tensors that a store keeps, from their first byte on, in memory that it made. `late`: offsets of words,
-// aligned, that whoever looks finds inverted there until TensorStore::GiveLateWords().
+// A copy of tensors that a store keeps, from their first byte on, in memory that it made.
 struct TensorCopy {
   const OwnTensors* from = nullptr;
   int64_t offset = 0;
   int64_t num_bytes = 0;
-  std::vector<int64_t> late;
+  std::vector<LatePair> late;
 };
 
 // Where a tensor lies that a program has made itself: in an allocation, by the handle that its jail gave for it, in
@@ -78,8 +76,8 @@ class TensorStore {
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
   // A copy of a part of memory that it made; of what is there until Settle().
   virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) = 0;
-  // Makes these copies, all late words in the place of those that were not given. On the host none is late: what is
-  // stopped there does nothing.
+  // Makes these copies; their late pairs replace those that were not given. On the host none is late: what is stopped
+  // there does nothing.
   virtual void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
     for (const TensorCopy& copy : copies) to->Write(*copy.from, 0, copy.offset, copy.num_bytes);
   }

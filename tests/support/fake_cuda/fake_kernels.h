@@ -71,14 +71,17 @@ inline void GatherElements(void** arguments, int64_t num_bytes) {
   }
 }
 
-// The kernels of reward_service/cuda/late_words.cc.
-inline void VisitWords(const std::string& kernel, void** arguments) {
-  const auto* const words =
-      static_cast<const cuda::LateWords::Word*>(Pointer(Argument<Address>(arguments, 0)));
+// The kernel of reward_service/cuda/late_words.cc.
+inline void PlaceWords(void** arguments) {
+  const auto* const pairs =
+      static_cast<const cuda::LateWords::Pair*>(Pointer(Argument<Address>(arguments, 0)));
+  const bool in_copy = Argument<uint32_t>(arguments, 2) != 0;
   for (uint32_t i = 0; i < Argument<uint32_t>(arguments, 1); ++i) {
-    auto* const from = static_cast<uint32_t*>(Pointer(words[i].from));
-    if (kernel == "invert_words") *from = ~*from;
-    if (kernel == "give_words") *static_cast<uint32_t*>(Pointer(words[i].to)) = *from;
+    const cuda::LateWords::Pair& pair = pairs[i];
+    const uint64_t first = *static_cast<const uint64_t*>(Pointer(pair.first));
+    const uint64_t second = *static_cast<const uint64_t*>(Pointer(pair.second));
+    *static_cast<uint64_t*>(Pointer(in_copy ? pair.copy_of_first : pair.second)) = first;
+    *static_cast<uint64_t*>(Pointer(in_copy ? pair.copy_of_second : pair.first)) = second;
   }
 }
 
@@ -89,7 +92,7 @@ inline cuda::Result Compare(const std::string& kernel, void** arguments) {
   if (kernel == "compare_words") CountOthers<int64_t>(arguments);
   if (kernel == "compare_bytes") CountOthers<uint8_t>(arguments);
   if (kernel.starts_with("gather_")) GatherElements(arguments, std::stoll(kernel.substr(7)));
-  if (kernel.ends_with("_words") && kernel != "compare_words") VisitWords(kernel, arguments);
+  if (kernel == "place_words") PlaceWords(arguments);
   return kernel.find("half") == std::string::npos ? 0 : kInvalid;
 }
 

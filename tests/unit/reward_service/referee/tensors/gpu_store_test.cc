@@ -43,30 +43,31 @@ TEST_CASE(
     "late words of copies are other ones until they are given; what they are copied from is as before") {
   FakeGpu gpu;
   const auto store = Open();
-  const auto made = store->Make(16), to = store->Make(40);
+  const auto made = store->Make(24), to = store->Make(64);
   REQUIRE((made.ok() && to.ok()));
-  (*made)->Write("0123456789abcdef", 0, 16);
-  const auto kept = store->Keep(**made, 0, 16);
+  (*made)->Write("first---second--third---", 0, 24);
+  const auto kept = store->Keep(**made, 0, 24);
   REQUIRE(kept.ok());
-  const OwnTensors on_host(std::make_unique<char[]>(4));
-  std::memcpy(on_host.get(), "host", 4);
+  const OwnTensors on_host(std::make_unique<char[]>(8));
+  std::memcpy(on_host.get(), "on host-", 8);
   // The same tensors in two places, with other words.
-  store->Copy({{&*kept, 0, 16, {4}}, {&*kept, 20, 16, {0, 4}}, {&on_host, 36, 4, {0}}}, to->get());
-  const auto text = [&] { return std::string((*to)->Read(0, 40), 40); };
-  CHECK(text() == std::string("0123\xcb\xca\xc9\xc8") + "89abcdef" + std::string(4, '\0') +
-                      "\xcf\xce\xcd\xcc\xcb\xca\xc9\xc8" + "89abcdef" + "host");
-  CHECK(std::string(kept->Read(0, 16), 16) == "0123456789abcdef");
+  store->Copy({{&*kept, 0, 24, {{8, 16}}}, {&*kept, 32, 24, {{16, 0}}}, {&on_host, 56, 8, {{0, 0}}}},
+              to->get());
+  const auto text = [&] { return std::string((*to)->Read(0, 64), 64); };
+  const std::string gap(8, '\0');
+  CHECK(text() == "first---third---second--" + gap + "third---second--first---" + "on host-");
+  CHECK(std::string(kept->Read(0, 24), 24) == "first---second--third---");
   const auto longer_us = store->GiveLateWords();
   REQUIRE(longer_us.ok());
   CHECK(*longer_us >= 0);
-  CHECK(text() == "0123456789abcdef" + std::string(4, '\0') + "0123456789abcdefhost");
+  CHECK(text() == "first---second--third---" + gap + "first---second--third---" + "on host-");
   CHECK(*store->GiveLateWords() == 0);
   CHECK(store->Health().ok());
-  store->Copy({{&*kept, 0, 16, {4}}}, to->get());
+  store->Copy({{&*kept, 0, 24, {{0, 8}}}}, to->get());
   gpu.Say("late cuCtxSynchronize 20\n");
   CHECK(*store->GiveLateWords() > 10'000);
   gpu.Say("");
-  store->Copy({{&*kept, 0, 16, {4}}}, to->get());
+  store->Copy({{&*kept, 0, 24, {{0, 8}}}}, to->get());
   gpu.Say("fail cuLaunchKernel 700\n");
   CHECK_FALSE(store->GiveLateWords().ok());
   CHECK_FALSE(store->Health().ok());
