@@ -22,7 +22,7 @@ struct SamplePlace {
   int sample_index = 0;
 };
 
-// Used by one thread at a time: who makes it, then the engine's.
+// Used by one thread at a time: the one that makes it, then the engine's.
 class Batch {
  public:
   // What one call of Step has brought.

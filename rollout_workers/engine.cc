@@ -317,7 +317,7 @@ void Engine::Impl::CarryOut(Order* order) {
   }
   absl::Status result = batch_->lost();
   if (result.ok()) result = order->work();
-  if (!batch_->lost().ok()) result = batch_->lost();  // for who asks: another worker may do it
+  if (!batch_->lost().ok()) result = batch_->lost();  // tells the client that another worker may do it
   absl::MutexLock lock(&mutex_);
   if (order->weights != nullptr && !result.ok()) status_.loaded = false;
   if (order->weights != nullptr && result.ok()) under_way_.Took(*order->weights, !batch_->empty());
@@ -335,7 +335,7 @@ void Engine::Impl::StepOnce() {
   Report(std::move(outcome));
 }
 
-// A lost device stays lost. Jobs that were submitted before anybody knew fail here too.
+// A lost device stays lost. Jobs that were submitted before this was known fail here too.
 void Engine::Impl::EndIfLost() {
   const absl::Status lost = batch_->lost();
   if (lost.ok()) return;

@@ -272,7 +272,7 @@ void PagedDeviceBatch::FailBroken(int64_t request_id, Outcome* outcome) {
   Remove(job_id);
 }
 
-// What the device had computed is not known any more, so nobody's sample can go on.
+// What the device had computed is not known any more, so no sample can go on.
 void PagedDeviceBatch::FailAll(const absl::Status& failure, Outcome* outcome) {
   device_->DropSteps();
   paged_->DropSteps();

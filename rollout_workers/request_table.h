@@ -1,4 +1,4 @@
-// The requests that a worker holds: those under way, and those whose groups somebody may ask for again.
+// The requests that a worker holds: those under way, and those whose groups a client may ask for again.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_REQUEST_TABLE_H_
 #define WARPSMITH_ROLLOUT_WORKERS_REQUEST_TABLE_H_
 
@@ -14,7 +14,7 @@
 
 namespace warpsmith {
 
-// Guarded by whoever owns the table.
+// Guarded by the owner of the table.
 struct HeldRequest {
   explicit HeldRequest(GroupAssembly groups) : assembly(std::move(groups)) {}
 
@@ -35,7 +35,7 @@ struct HeldRequest {
 };
 
 struct TableLimits {
-  // Requests that nobody reads and nothing works on; the longest unused go first.
+  // Requests without a reader and without work in progress; the longest unused go first.
   int num_idle_max = 16;
   int64_t idle_bytes_max = int64_t{512} << 20;
 };

@@ -1,4 +1,4 @@
-// The door: RolloutService of proto/warpsmith/v1/rollout_service.proto.
+// The gRPC service RolloutService of proto/warpsmith/v1/rollout_service.proto.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_ROLLOUT_SERVICE_H_
 #define WARPSMITH_ROLLOUT_WORKERS_ROLLOUT_SERVICE_H_
 

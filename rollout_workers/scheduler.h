@@ -30,7 +30,7 @@ struct SchedulerLimits {
 };
 
 // Admissions for the next step. Groups are served in the order given, as many samples of each as there are
-// free slots; nobody is overtaken, so nobody starves: a prompt over what is left of the limit ends the round.
+// free slots; no group is overtaken, so none starves: a prompt over what is left of the limit ends the round.
 std::vector<Admission> PlanAdmissions(absl::Span<const WaitingGroup> waiting, int num_free_slots,
                                       const SchedulerLimits& limits);
 

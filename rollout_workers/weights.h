@@ -25,8 +25,8 @@ class WeightSource;
 // Weights that are ready to be given to a decoder. Immutable.
 struct LoadedWeights {
   uint64_t policy_version = 0;
-  // SHA-256 of the checksums of all buffers, in order: equal exactly where the weights are. Empty where nobody has read
-  // them in this process: see HuggingFaceDirectory.
+  // SHA-256 of the checksums of all buffers, in order: equal exactly where the weights are. Empty where they were
+  // not read in this process: see HuggingFaceDirectory.
   std::string sha256;
   // In this process's memory, float32 or, for a GPU, also bfloat16 or float16; null: the first of the next three that
   // is set says where they are.
@@ -55,7 +55,7 @@ struct OfferedWeights {
   std::string dtype;
   std::vector<OfferedBuffer> buffers;
   std::string layout_sha256;
-  // Of "nccl", and whether nobody waits for it any more; empty: somebody does.
+  // Of "nccl", and whether the weights are no longer wanted; empty: they are.
   BroadcastPlace place;
   std::function<bool()> is_given_up;
 };

@@ -18,7 +18,7 @@ namespace warpsmith {
 namespace {
 
 constexpr absl::Duration kComeBack = absl::Seconds(1);
-// How long the engine waits for the collector, which waits for nobody, before something must be broken.
+// How long the engine waits for the collector. The collector never waits, so after this something is broken.
 constexpr absl::Duration kCollectorTimeout = absl::Minutes(5);
 
 // Of one request that is complete, for the log.
@@ -46,8 +46,8 @@ bool SameTasks(const v1::GenerateGroupsRequest& a, const v1::GenerateGroupsReque
       [](const v1::Task& x, const v1::Task& y) { return x.SerializeAsString() == y.SerializeAsString(); });
 }
 
-// Whether `request` can be answered with all that `held` has and will have. Who asks again for UNSCORABLE
-// answers wants them graded again, also while the rest is under way.
+// Whether `request` can be answered with all that `held` has and will have. A client that asks again for
+// UNSCORABLE answers wants them graded again, also while the rest is under way.
 bool MayJoin(const HeldRequest& held, const v1::GenerateGroupsRequest& request, const EngineStatus& status) {
   return held.settings_digest == SettingsDigest(request) && held.weights_sha256 == status.weights_sha256 &&
          SameTasks(held.assembly.request(), request) && !held.assembly.HasUnscorable();

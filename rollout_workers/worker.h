@@ -1,4 +1,4 @@
-// What a rollout worker does, without its door: requests in, groups out, each sample decoded and graded once.
+// What a rollout worker does, without its gRPC service: requests in, groups out, each sample decoded and graded once.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_WORKER_H_
 #define WARPSMITH_ROLLOUT_WORKERS_WORKER_H_
 
@@ -72,7 +72,7 @@ class Worker {
   absl::StatusOr<Reader> Join(const v1::GenerateGroupsRequest& request, std::function<void()> wake)
       ABSL_LOCKS_EXCLUDED(mutex_);
   Next TakeNext(Reader& reader) ABSL_LOCKS_EXCLUDED(mutex_);
-  // With the last reader gone, decoding and grading stop. What has been done is held for who joins again.
+  // With the last reader gone, decoding and grading stop. What has been done is held for a reader that joins again.
   void Leave(Reader reader) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Refuses requests from now on, waits at most `timeout` for those under way, ends the rest with

@@ -12,7 +12,7 @@
 namespace warpsmith {
 namespace {
 
-// All sections of a run, whoever reads them.
+// All sections of a run, those of other processes included.
 std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
 }
@@ -48,7 +48,7 @@ void ReadModel(ConfigSection& section, WorkerConfig* config) {
   if (!loaded.ok()) section.AddError("path", StdView(loaded.status().message()));
 }
 
-// The two keys of section `data` that the worker needs; the rest of it is the trainer's, who checks it.
+// The two keys of section `data` that the worker needs; the trainer checks the rest.
 void ReadData(ConfigSection& section, WorkerConfig* config) {
   section.IgnoreOtherKeys();
   section.Read("tokenizer", &config->tokenizer_directory);

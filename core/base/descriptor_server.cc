@@ -74,7 +74,7 @@ absl::StatusOr<UniqueFd> Listen(const std::filesystem::path& path) {
   return listener;
 }
 
-// Nobody, where the system does not say.
+// Empty where the system does not say.
 std::optional<uid_t> PeerUser(int socket) {
   ucred peer = {};
   socklen_t size = sizeof(peer);

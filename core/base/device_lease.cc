@@ -19,12 +19,12 @@
 namespace warpsmith {
 namespace {
 
-// flock(2) waits without a deadline, so it is asked again and again, by all as often, for who asks more often would
-// have it sooner.
+// flock(2) has no deadline, so it is tried again and again. All processes pause equally long: one that tries more often
+// would get the lock sooner.
 constexpr absl::Duration kPause = absl::Milliseconds(2);
-constexpr int kOpenAttempts = 3;  // somebody may make the file, or remove it, in between
+constexpr int kOpenAttempts = 3;  // another process may make the file, or remove it, in between
 
-// Whoever may use the device may lock it, under any user. A link would lead a privileged process elsewhere.
+// Any user may use the device, so any user may lock it. A link would lead a privileged process elsewhere.
 absl::StatusOr<UniqueFd> OpenLockFile(const std::filesystem::path& path) {
   for (int i = 0; i < kOpenAttempts; ++i) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -40,7 +40,7 @@ absl::StatusOr<UniqueFd> OpenLockFile(const std::filesystem::path& path) {
   return ErrnoStatus("open", path.string());
 }
 
-// Anybody may have written there: a number, or nothing that is repeated.
+// Any process may have written there: only a number is repeated.
 std::string HolderIn(int fd) {
   std::array<char, 16> text{};
   const ssize_t size = pread(fd, text.data(), text.size(), 0);

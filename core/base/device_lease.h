@@ -17,7 +17,7 @@ namespace warpsmith {
 
 // Two files that are locked by flock(2), DEVICE.held and DEVICE.next. A process that wants the device locks the second
 // while it waits for the first. So of two, the one that waits comes before the one that gave the device up and wants it
-// again; of more, chance decides who waits next. The kernel releases the locks of a process that ends. The device must
+// again; of more, chance decides which is next. The kernel releases the locks of a process that ends. The device must
 // be idle when it is given up. For one thread; movable.
 class DeviceLease {
  public:

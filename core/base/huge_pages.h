@@ -9,7 +9,7 @@ namespace warpsmith {
 inline constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 
 // Reserves addresses for `num_bytes`, rounded up to pages, from a huge page's boundary on, with a page on
-// either side. Nobody may touch them until something is mapped there. Null when there is no room; errno tells
+// either side. They may not be touched until something is mapped there. Null when there is no room; errno tells
 // why.
 char* ReserveAligned(int64_t num_bytes);
 // Ends it all, with what was mapped there.

@@ -48,7 +48,7 @@ struct TensorInfo {
 // Bytes of the whole tensor; nothing if a dimension is negative or the product exceeds int64.
 std::optional<int64_t> TensorBytes(const TensorInfo& tensor);
 
-// A tensor in memory that somebody else owns.
+// A tensor in memory of another owner.
 struct TensorView {
   TensorInfo info;
   std::span<const std::byte> bytes;  // little-endian elements, not necessarily aligned

@@ -61,7 +61,7 @@ std::optional<bool> ConvertTruth(const ConfigNode& node) {
   return node.kind == Kind::kPlain ? ParseTruth(node.text) : std::nullopt;
 }
 
-// A bare 2.11 or true is a number or a truth value in YAML, and whoever wrote it may have meant that.
+// A bare 2.11 or true is a number or a truth value in YAML, and the author may have meant that.
 std::optional<std::string> ConvertText(const ConfigNode& node) {
   if (node.kind == Kind::kQuoted) return node.text;
   if (node.kind != Kind::kPlain || ParseReal(node.text) || ParseTruth(node.text)) return std::nullopt;

@@ -60,7 +60,7 @@ class CollectiveBackend {
 // broken: every later call returns that first error. Pointers are to memory of the backend's device (host for
 // TCP, the GPU for NCCL).
 //
-// Who interrupts whom: the watchdog's thread alone calls the backend from outside, besides Abort. Watchdog and
+// Interruption: the watchdog's thread alone calls the backend from outside, besides Abort. Watchdog and
 // listener are members after the backend, so their threads have let go of it before it is destroyed; no
 // backend has to see to that itself.
 class Communicator {

@@ -326,7 +326,7 @@ void ControlPlane::Break(const absl::Status& status) {
   changed_.SignalAll();
 }
 
-// Rank 0 tells everybody, the others tell rank 0.
+// Rank 0 tells all ranks, the others tell rank 0.
 void ControlPlane::QueueEnd(const absl::Status& status) {
   const ControlFrame end{.kind = Kind::kEnd,
                          .number = static_cast<int64_t>(status.code()),

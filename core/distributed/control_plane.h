@@ -74,7 +74,7 @@ class ControlPlane {
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What broke the group, if `failure` of another connection of the ranks is only what followed from it: a
-  // rank that dies closes all its connections, and those who notice first close theirs. Waits a moment for the
+  // rank that dies closes all its connections, and the ranks that notice first close theirs. Waits a moment for the
   // news; else `failure`.
   absl::Status CauseOf(const absl::Status& failure) const ABSL_LOCKS_EXCLUDED(mutex_);
 

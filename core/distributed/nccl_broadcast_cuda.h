@@ -49,8 +49,8 @@ class NcclBroadcast {
   // Waits where too much lies there already. The errors of Join.
   absl::Status Bring(void* data, int64_t bytes);
 
-  // Waits until all that was put on the stream is done, by every member: then NCCL's memory here is nobody else's any
-  // more. The errors of Join.
+  // Waits until all that was put on the stream is done, by every member: then no other member uses NCCL's memory
+  // here any more. The errors of Join.
   absl::Status Await();
 
   // Returns `status`. Where it is an error, of what the caller put on the stream say, it ends all that is under way as

@@ -1,4 +1,4 @@
-// What NCCL reads of the environment, which nobody may change beside running threads.
+// What NCCL reads of the environment, which may not be changed beside running threads.
 #ifndef WARPSMITH_CORE_DISTRIBUTED_NCCL_ENVIRONMENT_H_
 #define WARPSMITH_CORE_DISTRIBUTED_NCCL_ENVIRONMENT_H_
 

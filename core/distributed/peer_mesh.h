@@ -29,7 +29,7 @@ using TellRanks = absl::FunctionRef<absl::StatusOr<std::vector<std::string>>(con
 
 // Connected sockets by rank; this rank's own entry, and those that the shape leaves out, are not valid. Each
 // rank listens at the address from which it reaches the master, says so by `tell` and is called by the higher
-// ranks, who show a token that rank 0 drew. DEADLINE_EXCEEDED or UNAVAILABLE names the rank that could not be
+// ranks, which show a token that rank 0 drew. DEADLINE_EXCEEDED or UNAVAILABLE names the rank that could not be
 // reached within `options.timeout`; ABORTED when interrupted.
 absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironment& environment,
                                                       TellRanks tell, const PeerMeshOptions& options);

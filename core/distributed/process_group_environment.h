@@ -1,4 +1,4 @@
-// Who this process is among those of a run, as torchrun and its like say it.
+// The place of this process among those of a run, as torchrun and its like say it.
 #ifndef WARPSMITH_CORE_DISTRIBUTED_PROCESS_GROUP_ENVIRONMENT_H_
 #define WARPSMITH_CORE_DISTRIBUTED_PROCESS_GROUP_ENVIRONMENT_H_
 

@@ -26,7 +26,7 @@ class RendezvousStore {
 
   absl::Status Set(const std::string& key, std::string_view value);
 
-  // Waits until somebody has set `key`. DEADLINE_EXCEEDED after `timeout`.
+  // Waits until a process has set `key`. DEADLINE_EXCEEDED after `timeout`.
   absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout);
 
  private:

@@ -75,7 +75,7 @@ absl::Status TcpBackend::AllReduceSum(void* data, int64_t count, ElementType typ
   const int64_t own_bytes = own_count * element_bytes;
   char* own = bytes + own_start * element_bytes;
 
-  // Step 0: everybody's part of my slice comes to me. Step 1: my sum goes to everybody.
+  // Step 0: each rank sends me its part of my slice. Step 1: my sum goes to each rank.
   scratch_.resize(static_cast<size_t>(own_bytes) * size());
   std::vector<PeerTransfer> scatter(size());
   std::vector<PeerTransfer> gather(size());

@@ -1,4 +1,4 @@
-// The splits of a row's query head become one softmax: by a warp, in their order, whoever left the sums and wherever.
+// The splits of a row's query head become one softmax: by a warp, in their order, whichever block left the sums.
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_MERGE_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_MERGE_CUH_
 

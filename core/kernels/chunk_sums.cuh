@@ -74,7 +74,7 @@ struct SummedChunks {
 };
 
 // By every thread of a cluster, whose warps take chunks in turn, the first block's last. What is left does not depend
-// on who takes a chunk. The caller has called ArriveAtCluster; all is there after the next SyncCluster.
+// on which warp takes a chunk. The caller has called ArriveAtCluster; all is there after the next SyncCluster.
 __device__ inline void SumChunks(const ScaledRow& row, const SummedChunks& to) {
   constexpr float kInverseLn2 = 1.44269504f;
   const float exponent_scale = fminf(row.inverse_temperature * kInverseLn2, FLT_MAX);

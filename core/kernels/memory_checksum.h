@@ -8,7 +8,7 @@
 //
 // modulo 2^64. Every step is invertible, so that a change within one word is always seen. Changes of several words,
 // words in other places and words of other weights cancel in both sums with a chance of about 2^-128. That holds for
-// errors of transmission alone: whoever means to forge a checksum can, for there is no key in it.
+// errors of transmission alone: there is no key in a checksum, so it can be forged.
 #ifndef WARPSMITH_CORE_KERNELS_MEMORY_CHECKSUM_H_
 #define WARPSMITH_CORE_KERNELS_MEMORY_CHECKSUM_H_
 

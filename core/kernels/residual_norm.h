@@ -4,7 +4,7 @@
 //   y[r, i] = round(x[r, i] w[i] / sqrt(mean_i x[r, i]^2 + eps))
 //
 // with round() to what is stored and everything else in float32. The deltas are added one after another, so that the
-// sum of parts has one order whoever made them. The norm is of the sum that is stored. Zhang and Sennrich, arXiv
+// sum of parts has one order whichever GPU made them. The norm is of the sum that is stored. Zhang and Sennrich, arXiv
 // 1910.07467.
 #ifndef WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_
 #define WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_

@@ -26,7 +26,7 @@ void Pause() {
 }  // namespace
 
 // A worker says that it is inside, then looks whether the loop is open; Run closes the loop, then waits until
-// nobody is inside. So Run never waits for a worker that has not begun, and nobody reads a task that is gone.
+// no worker is inside. So Run never waits for a worker that has not begun, and no worker reads a task that is gone.
 struct ThreadPool::State {
   using Task = absl::FunctionRef<void(int64_t, int)>;
 
@@ -36,7 +36,7 @@ struct ThreadPool::State {
     int64_t end = 0;
   };
 
-  // Of the present loop; written while the loop is closed and nobody inside.
+  // Of the present loop; written while the loop is closed and no worker inside.
   const Task* task = nullptr;
   std::vector<Share> shares;
 

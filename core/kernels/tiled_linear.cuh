@@ -176,7 +176,7 @@ class TileSums {
   // Parts are added in their order.
   __device__ void Sum(float (&sums)[T::kBlocks][T::kSums]) {
     if constexpr (T::kTurns > 1) {
-      // The first of all waits for nobody.
+      // The first turn of all does not wait.
       const int turn = group_ / T::kTileGroups;
       Wait(&barriers_.turns[turn], turn == 0 ? turn_parity_ ^ 1 : turn_parity_);
       turn_parity_ ^= 1;

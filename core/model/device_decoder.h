@@ -65,7 +65,7 @@ class DeviceDecoder {
   // Face directory go straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
   absl::Status SetParameters(const Parameters& parameters);
-  // Where they lie, for whoever writes them in another way, while no step runs.
+  // Where they lie, to be written in another way while no step runs.
   DeviceWeights& weights();
   // Draws matrices and biases on the device, with deviation 0.02, and sets norms to 1: to time a model of this shape.
   // Not what Parameters::InitRandom draws.
@@ -111,7 +111,7 @@ class DeviceDecoder {
   std::unique_ptr<State> state_;
 };
 
-// What GPU options.device has, what is free of it now, whoever holds the rest, and what a decoder takes of that.
+// The memory of GPU options.device: all of it, what no process holds now, and what a decoder takes of that.
 struct DecoderMemory {
   int64_t total_bytes = 0;
   int64_t free_bytes = 0;

@@ -16,8 +16,8 @@
 
 namespace warpsmith {
 
-// How the products of a step are chosen. Few proposals and runs: all shapes and buckets take a second or two, which
-// whoever starts a worker waits for.
+// How the products of a step are chosen. Few proposals and runs, because the start of a worker waits for them: all
+// shapes and buckets take a second or two.
 inline constexpr LinearSearch kStepSearch = {.proposals_max = 4, .warm_ups = 1, .runs = 3};
 
 // In float32 nothing is measured, so that runs repeat to the bit.

@@ -1,8 +1,8 @@
 // The weights of a decoder on a GPU: one allocation in bfloat16, float16 or float32, the buffers of the layout one
 // behind the other.
 //
-// Whoever has a stream of the same device may write them, a buffer or a part of one at a time: files, a trainer's
-// memory, a collective.
+// Any stream of the same device may write them, a buffer or a part of one at a time: from files, a trainer's memory, a
+// collective.
 #ifndef WARPSMITH_CORE_MODEL_DEVICE_WEIGHTS_CUDA_H_
 #define WARPSMITH_CORE_MODEL_DEVICE_WEIGHTS_CUDA_H_
 
@@ -80,7 +80,7 @@ class DeviceWeights {
   // configuration, or a value that is not finite.
   absl::Status SetParameters(const Parameters& parameters);
 
-  // INVALID_ARGUMENT with the name of the first tensor that has a value that is not finite. For whoever has written the
+  // INVALID_ARGUMENT with the name of the first tensor that has a value that is not finite. Call it after writing the
   // weights; waits for the default stream. DEADLINE_EXCEEDED: the device may still read them.
   absl::Status CheckFinite(absl::Time deadline) const;
 

@@ -15,7 +15,7 @@
 namespace warpsmith {
 namespace {
 
-// A device that is lost calls nobody: how often it is asked.
+// A lost device never calls back, so it is polled at this period.
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(100);
 
 }  // namespace

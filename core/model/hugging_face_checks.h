@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<const TensorView*>> FindModelTensors(const ParameterL
                                                                 const TensorDirectory& files);
 
 // What a GPU best stores of the checkpoint in `directory`: float16 where all its tensors are F16, which bfloat16 would
-// round; else bfloat16, which has the range of float32. Also where nothing can be read, for whoever loads it says why.
+// round; else bfloat16, which has the range of float32. Also where nothing can be read: loading reports why.
 DeviceDtype DtypeOfCheckpoint(const std::filesystem::path& directory);
 
 }  // namespace warpsmith

@@ -27,7 +27,7 @@ struct MemoryDriver {
   decltype(&cuMemImportFromShareableHandle) import_handle = nullptr;
 };
 
-// A range of addresses, and memory behind it or not. What its members hold is given back by whoever owns it.
+// A range of addresses, and memory behind it or not. Its owner releases what the members hold.
 struct DriverMapping {
   MemoryDriver driver;
   CUmemAllocationProp properties = {};

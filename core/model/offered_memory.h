@@ -35,7 +35,7 @@ struct OfferedMemory {
 struct OfferedBroadcast {
   OfferedMemory memory;
   BroadcastPlace place;  // the receiver's
-  // Whether nobody wants it received any more; empty: somebody does.
+  // Whether the weights are no longer wanted; empty: they are.
   std::function<bool()> is_given_up;
 };
 

@@ -24,7 +24,7 @@ class ReceivedWeights final : public WeightSource {
   // much memory as the weights in use on every GPU, and where there are several, that of the largest buffer on the
   // first; NCCL takes some besides. The errors of CheckOfferedMemory, CheckReceiverPlace and CheckArrived, and those of
   // NcclBroadcast: all within the deadline and ten seconds; ABORTED: it was given up; RESOURCE_EXHAUSTED: no room,
-  // before anybody is met. Logs bytes, seconds and GB/s.
+  // before any member is met. Logs bytes, seconds and GB/s.
   static absl::StatusOr<std::unique_ptr<ReceivedWeights>> Receive(const ModelConfig& config,
                                                                   OfferedBroadcast offered,
                                                                   const std::vector<int>& devices,

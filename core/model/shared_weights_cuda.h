@@ -37,12 +37,12 @@ class SharedWeights {
   int64_t size() const { return offsets_.back(); }
   int64_t buffer_offset(int index) const { return offsets_.at(index); }
 
-  // Makes checksums of what lies there after the work of the default stream, and hands the memory to whoever connects
-  // to `socket_path`, which this makes. What was offered before is withdrawn. The errors of ChecksumBuffers and of
-  // DescriptorServer::Start.
+  // Makes checksums of what lies there after the work of the default stream, and hands the memory to each process that
+  // connects to `socket_path`, which this makes. What was offered before is withdrawn. The errors of ChecksumBuffers
+  // and of DescriptorServer::Start.
   absl::StatusOr<OfferedMemory> Offer(uint64_t version, const std::filesystem::path& socket_path,
                                       absl::Time deadline);
-  // Nobody can fetch it any more. A receiver that has fetched and not copied sees by the checksum what is written next.
+  // It cannot be fetched any more. A receiver that has fetched but not copied sees later writes by the checksum.
   void Withdraw() { server_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// Weights of one version that lie ready for a GPU. Includes nothing of CUDA or LibTorch, so that everybody can name it.
+// Weights of one version that lie ready for a GPU. Needs neither CUDA nor LibTorch, so that any source can include it.
 #ifndef WARPSMITH_CORE_MODEL_WEIGHT_SOURCE_H_
 #define WARPSMITH_CORE_MODEL_WEIGHT_SOURCE_H_
 

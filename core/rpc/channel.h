@@ -23,7 +23,7 @@ struct ChannelOptions {
   // Without: for one machine or a trusted network.
   Encryption encryption = Encryption::kNone;
   TlsIdentity tls;
-  // Says with each call who calls ("authorization: Bearer TOKEN"); needs encryption.
+  // Identifies the caller in each call ("authorization: Bearer TOKEN"); needs encryption.
   std::string token;
 };
 

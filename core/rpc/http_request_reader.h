@@ -10,8 +10,8 @@
 
 namespace warpsmith {
 
-// Beast limits what of a header it waits for, not the header: who sends field by field, or the first line of
-// a chunk without end, could fill our memory. Here a header, and a request with all that frames its body,
+// Beast limits what of a header it waits for, not the header: a client that sends field by field, or the first
+// line of a chunk without end, could fill our memory. Here a header, and a request with all that frames its body,
 // have limits however they come.
 class HttpRequestReader {
  public:

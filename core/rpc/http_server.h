@@ -79,7 +79,7 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
                                                            HttpHandler handler);
 
-  // Closes the door and all connections; exchanges that are still held answer into the void.
+  // Closes the listener and all connections; answers to exchanges that are still held are dropped.
   virtual ~HttpServer() = default;
 
   // The given host with the port that was bound.

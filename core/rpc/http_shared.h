@@ -16,7 +16,7 @@
 
 namespace warpsmith {
 
-// The way to the server's thread, for those who may outlive the server.
+// Posts to the server's thread, for objects that may outlive the server.
 class Mailbox {
  public:
   explicit Mailbox(boost::asio::io_context* context) : context_(context) {}

@@ -17,7 +17,7 @@ std::optional<absl::Duration> RetryPolicy::NextDelay(const RetryCounts& counts, 
   if (status.ok() || counts.num_failed >= options_.num_attempts_max) return std::nullopt;
   if (!asked.has_value() && !absl::IsUnavailable(status)) return std::nullopt;
 
-  // Who is told when to come back need not guess; a first delay keeps it from hammering all the same.
+  // A client that is told when to come back need not guess; a first delay keeps it from hammering all the same.
   const int num_growths = IsBackPressure(status) ? 0 : counts.num_failed - 1;
   const absl::Duration grown = options_.delay_initial * std::pow(options_.growth, num_growths);
   const double draw =

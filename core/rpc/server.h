@@ -42,7 +42,7 @@ class RpcServer {
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const RpcServerOptions& options,
                                                           const std::vector<RpcService>& services);
 
-  // Shuts down with no grace if nobody did.
+  // Shuts down with no grace unless Shutdown was called.
   ~RpcServer();
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;

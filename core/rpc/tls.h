@@ -13,7 +13,7 @@ struct TlsFiles {
   // One's own certificate, with its chain, and its key. A server needs both; a client has both or neither.
   std::filesystem::path certificate;
   std::filesystem::path key;
-  // Who signs the certificates of the other side. A server with one demands a certificate of every client
+  // The authority that signs the other side's certificates. A server with one demands a certificate of every client
   // (mTLS); a client without one trusts the system's authorities.
   std::filesystem::path authority;
 

@@ -80,7 +80,7 @@ class Tokenizer {
 
   bool IsSpecial(int32_t id) const;
 
-  // tokenizer.json first; unchanged, for whoever exports a checkpoint.
+  // tokenizer.json first; unchanged, for the export of a checkpoint.
   const std::vector<TokenizerFile>& files() const;
 
   // SHA-256 of tokenizer.json in hexadecimal.

@@ -201,7 +201,7 @@ absl::Status ParseAddedTokens(const Json& json, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
-// Text that merges turn into a special token would let whoever writes the text forge the format.
+// Text that merges turn into a special token would let its author forge the format.
 absl::Status CheckNoForgery(const TokenizerSpec& spec) {
   for (const AddedToken& token : spec.added_tokens) {
     if (!token.special) continue;

@@ -9,7 +9,7 @@
 namespace warpsmith {
 
 struct PageBudget {
-  // Of the GPU, and what nobody holds of it.
+  // Of the GPU, and what no process holds of it.
   int64_t total_bytes = 0;
   int64_t free_bytes = 0;
   // What weights and buffers will take of that.

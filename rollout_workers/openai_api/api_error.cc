@@ -70,7 +70,7 @@ HttpResponse ApiErrorResponse(const absl::Status& status) {
   HttpResponse response{.status = HttpStatusOf(status.code()), .body = ApiErrorBody(status)};
   if (response.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (const std::optional<absl::Duration> delay = GetRetryDelay(status); delay.has_value()) {
-    // What the header can say are whole seconds: upwards, for who comes too early is refused again.
+    // The header holds whole seconds. Rounded up, because a client that comes too early is refused again.
     const absl::Duration whole = std::max(absl::Ceil(*delay, absl::Seconds(1)), absl::Seconds(1));
     response.headers.emplace_back("Retry-After", absl::StrCat(absl::ToInt64Seconds(whole)));
   }

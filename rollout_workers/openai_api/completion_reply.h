@@ -36,7 +36,7 @@ struct Usage {
 // The whole answer; choices in the order of their index.
 std::string WholeReply(const ReplyHead& head, const std::vector<ReplyChoice>& choices, const Usage& usage);
 
-// Events of a stream, "data: ...\n\n" each. The first of a choice tells who speaks (a chat alone); a piece;
+// Events of a stream, "data: ...\n\n" each. The first of a choice tells the role (a chat alone); a piece;
 // what it all came to (where it was asked for); the end; an error, after which nothing follows.
 std::string BeginEvent(const ReplyHead& head, int index);
 std::string PieceEvent(const ReplyHead& head, int index, const ReplyChoice& choice);

@@ -1,4 +1,4 @@
-// Reads the fields of a JSON object, each by its type and within its bounds, and finds those that nobody reads.
+// Reads the fields of a JSON object, each by its type and within its bounds, and finds those that no reader asked for.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_REQUEST_FIELDS_H_
 #define WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_REQUEST_FIELDS_H_
 

@@ -1,4 +1,4 @@
-// The pages of a KV cache: who refers to them, and what those that nobody refers to still hold.
+// The pages of a KV cache: how often each is referred to, and what those without a reference still hold.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_PAGED_PAGE_POOL_H_
 #define WARPSMITH_ROLLOUT_WORKERS_PAGED_PAGE_POOL_H_
 

@@ -84,8 +84,8 @@ struct PagedBatchStatus {
 // requests change nothing of it, as far as the device computes a row alike in every batch and in chunks.
 //
 // A group's prompt is computed once for the samples that are admitted together. They refer to its full pages
-// together; whoever writes into its last, partly filled page while others refer to it gets a copy of it, by
-// StepPlan::page_copies. Not thread-safe.
+// together; a sample that writes into its last, partly filled page while others refer to it gets a copy of it,
+// by StepPlan::page_copies. Not thread-safe.
 class PagedBatch {
  public:
   // INVALID_ARGUMENT naming the option, its value and the range. The weights of `policy_version` are loaded.

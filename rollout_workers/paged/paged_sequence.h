@@ -35,7 +35,7 @@ struct PagedSequence {
   // that takes, none spare.
   int num_computed = 0;
   std::vector<int32_t> pages;
-  // The sibling that computes the prompt for this one, which has no pages meanwhile. Null: nobody does.
+  // The sibling that computes the prompt for this one, which has no pages meanwhile. Null: none does.
   PagedSequence* leader = nullptr;
 
   // The first `num_published` pages are the prefix `prefix`; kNoPrefix: no page is published any more, because

@@ -1,4 +1,4 @@
-// All requests and sequences of a PagedBatch, and who of them runs, waits or is paused.
+// All requests and sequences of a PagedBatch, and which of them run, wait or are paused.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_PAGED_SEQUENCE_TABLE_H_
 #define WARPSMITH_ROLLOUT_WORKERS_PAGED_SEQUENCE_TABLE_H_
 

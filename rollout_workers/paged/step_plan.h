@@ -57,7 +57,7 @@ struct QueryOwner {
 //      No query attends to an entry that another query of the step writes: a prefix is found only where an earlier
 //      plan computes it. So a driver may read what is before a query's first position before any row writes, and a
 //      query of one row needs only its own row's key and value besides. Padding rows all write entry 0 of their page
-//      and attend to it; what they find is used by nobody.
+//      and attend to it; what they find is not used.
 //   3. Logits of logits_rows, and samples. Sample i writes last_tokens, and result i of the step.
 // A step may be launched before the results of the one before it are read, because no array here depends on a
 // token's value. A plan is plain data: the ranks of a tensor-parallel group carry out the same one.

@@ -1,4 +1,4 @@
-// Who computes what in the next step, and who gives pages back for it: a pure function of a snapshot.
+// Which sequences compute what in the next step, and which give pages back for it: a pure function of a snapshot.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_PAGED_STEP_SCHEDULER_H_
 #define WARPSMITH_ROLLOUT_WORKERS_PAGED_STEP_SCHEDULER_H_
 
@@ -56,7 +56,7 @@ struct StepDecision {
     int num_samples = 0;
     int num_tokens = 0;  // of the prompt in this step; 0 where a sibling computes it
   };
-  // Indexes into the snapshot. They give all their pages back before anybody takes one.
+  // Indexes into the snapshot. They give all their pages back before any page is taken.
   std::vector<int> preempted_holders;
   std::vector<int> preempted_running;
   std::vector<Work> work;  // oldest first
@@ -65,14 +65,14 @@ struct StepDecision {
 
 // The rules:
 // - Every running sequence that is decoding gets its row in every step; prompts share what the prefill budget
-//   has, oldest first. So a long prompt delays nobody's next token by more than one chunk.
+//   has, oldest first. So a long prompt delays no next token by more than one chunk.
 // - Pages go to the oldest first. Where they run out, sequences without a slot give theirs back, the youngest
 //   first, then running ones that are younger than the one in need, the youngest first. A sequence that finds
-//   no such victim waits with its pages. So the oldest always gets on, and everybody becomes the oldest.
+//   no such victim waits with its pages. So the oldest always gets on, and each becomes the oldest.
 // - Candidates are admitted in their order and never overtake, once no prompt that runs wants more of the budget.
 //   One is admitted if all its tokens fit and a page for every running sequence is left, so that it does not
 //   lead to preemption at once. If nothing runs, fitting is enough, and holders give pages back for it.
-// - A step that preempts admits nobody.
+// - A step that preempts admits no sequence.
 // The object holds scratch memory only. Not thread-safe.
 class StepScheduler {
  public:

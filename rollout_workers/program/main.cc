@@ -112,7 +112,7 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(config.model, engine_options));
   Worker worker(config.model, engine_options, std::move(batch), {.on_lost = StopThisProcess}, &prompts,
                 CreateChannel(reward_address, reward_channel), reward_address, GradeOptionsFrom(config));
-  RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before anybody can publish newer ones
+  RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before newer ones can be published
   WeightsSwitch weights(config.model, &worker.engine());
   RolloutService service(&worker, &weights,
                          {.layout_sha256 = LayoutSha256(config.model), .prompts_sha256 = prompts.sha256()});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kEventsMax = 4096;
 constexpr absl::Duration kComeBack = absl::Seconds(1);
-// How long the engine waits for the answering thread, which waits for nobody, before something must be broken.
+// How long the engine waits for the answering thread. That thread never waits, so after this something is broken.
 constexpr absl::Duration kAnsweringTimeout = absl::Minutes(5);
 
 uint64_t RandomSeed() {

@@ -1,4 +1,4 @@
-// Completions by the engine: tokens to whoever asked, choice by choice.
+// Completions by the engine: tokens to the request that asked, choice by choice.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_SERVING_COMPLETION_SERVICE_H_
 #define WARPSMITH_ROLLOUT_WORKERS_SERVING_COMPLETION_SERVICE_H_
 

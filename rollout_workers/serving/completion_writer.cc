@@ -10,7 +10,7 @@
 namespace warpsmith {
 namespace {
 
-// Told apart by whoever keeps replies; nothing else depends on it.
+// Only tells kept replies apart; nothing else depends on it.
 std::string NewId(ApiKind kind) {
   std::random_device device;
   return absl::StrCat(kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", absl::Hex(device(), absl::kZeroPad8),

@@ -1,4 +1,4 @@
-// The HTTP door of a served model: OpenAI's API.
+// The HTTP handler of a served model: OpenAI's API.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_SERVING_OPENAI_DOOR_H_
 #define WARPSMITH_ROLLOUT_WORKERS_SERVING_OPENAI_DOOR_H_
 
@@ -19,7 +19,7 @@ namespace warpsmith {
 // Requests that come before Open are told to come again.
 class OpenAiDoor {
  public:
-  // `model` must outlive the server that this is the handler of. Empty `token`: everybody may ask.
+  // `model` must outlive the server that this is the handler of. Empty `token`: every client may ask.
   OpenAiDoor(const ServedModel* model, const std::string& token);
 
   // The engine is ready. `service` must outlive the server.
@@ -35,11 +35,11 @@ class OpenAiDoor {
   absl::Status Start(ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const;
 
   const ServedModel* const model_;
-  const std::string token_sha256_;  // empty: everybody may ask
+  const std::string token_sha256_;  // empty: every client may ask
   std::atomic<CompletionService*> service_ = nullptr;
 };
 
-// What a server with this door says to requests that never reach it.
+// What a server with this handler answers to requests that never reach it.
 HttpResponse RefuseUnseen(int status, const std::string& reason);
 
 }  // namespace warpsmith

@@ -127,7 +127,7 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(service, MakeService(options, model, [&is_serving] {
                      if (is_serving) StopThisProcess();
                    }));
-  // Our threads are there, with the signals blocked. Nobody is answered yet: a signal may end all at once.
+  // Our threads are there, with the signals blocked. No request is answered yet, so a signal may end all at once.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
   const absl::Status loaded = LoadWeights(options, model, &service->engine());
   ExitIfLost(service->engine().status().lost);

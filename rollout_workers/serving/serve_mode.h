@@ -19,7 +19,7 @@ struct ServeOptions {
   std::filesystem::path model;  // folder of a Hugging Face checkpoint
   std::string name;             // that clients ask for; empty: the folder's
   std::string address = "127.0.0.1:8000";
-  std::filesystem::path token_file;   // empty: everybody who reaches the address may ask
+  std::filesystem::path token_file;   // empty: every client that reaches the address may ask
   int num_threads = 0;                // of the kernels; 0: one for each core
   int num_slots = 8;                  // choices that decode together
   int waiting_max = 256;              // choices that wait for a slot; more are told to come again
