@@ -186,7 +186,7 @@ Batch::Outcome PagedDeviceBatch::Step() {
     FailAll(
         absl::InternalError(absl::StrCat(
             "No step can be planned for ", num_waiting(), " samples that wait and ", num_active(),
-            " that have a slot: ask again; if it comes again, give the engine more pages (--memory-share) or "
+            " that have a slot: ask again; if it comes again, give the engine more of the GPU's memory or "
             "fewer slots, and report it with these numbers")),
         &outcome);
   }

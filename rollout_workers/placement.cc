@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -92,6 +93,23 @@ absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view dev
   if (on_cpu) return std::nullopt;
   ASSIGN_OR_RETURN(std::vector<int> devices, ParseGpus(device));
   return CudaPlacement{.devices = std::move(devices), .dtype = stored};
+}
+
+absl::StatusOr<std::optional<CudaPlacement>> ParsePlacementWords(std::string_view text) {
+  constexpr double kShareMin = 0.01;
+  const std::vector<std::string> words = absl::StrSplit(AbslView(text), ' ');
+  ASSIGN_OR_RETURN(std::optional<CudaPlacement> placement,
+                   ParsePlacement(words[0], words.size() > 1 ? words[1] : "auto"));
+  if (words.size() <= 2) return placement;
+  double share = 0;
+  const bool is_share = absl::SimpleAtod(words[2], &share) && share >= kShareMin && share <= 1;
+  if (words.size() > 3 || !is_share || !placement.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", Escape(text, 64),
+                                                   "\" has no share of a GPU's memory from ", kShareMin,
+                                                   " to 1 behind the dtype: write it as in cuda:0 auto 0.6"));
+  }
+  placement->memory_share = share;
+  return placement;
 }
 
 }  // namespace warpsmith

@@ -38,6 +38,10 @@ struct CudaPlacement {
 absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view device,
                                                             std::string_view dtype = "auto");
 
+// "DEVICE [DTYPE [SHARE]]", as in "cuda:0 float16 0.6": ParsePlacement of the first two, and memory_share, from 0.01 to
+// 1. INVALID_ARGUMENT also for more words, and for a share of another form or on the CPU.
+absl::StatusOr<std::optional<CudaPlacement>> ParsePlacementWords(std::string_view text);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PLACEMENT_H_

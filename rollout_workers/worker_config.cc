@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_split.h"
 #include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
@@ -80,12 +79,9 @@ void ReadDevice(ConfigSection& section, std::optional<CudaPlacement>* cuda) {
       {"",
        "What decodes: cpu, cuda (the first GPU), cuda:N, or several GPUs that share one model, cuda:0,1 or "
        "cuda:0-3. On a GPU weights are in bfloat16, or in what follows it, float16 or float32, as in cuda:0 "
-       "float16. Weights and pages of keys and values take up to 0.9 of its memory, what other processes "
-       "hold "
-       "included."});
-  const std::pair<std::string, std::string> words = absl::StrSplit(device, absl::MaxSplits(' ', 1));
-  const absl::StatusOr<std::optional<CudaPlacement>> placement =
-      ParsePlacement(words.first, words.second.empty() ? "auto" : words.second);
+       "float16. Weights, keys and values take up to 0.9 of its memory, or the share that follows the dtype, "
+       "as in cuda:0 auto 0.6; what other processes hold counts in."});
+  const absl::StatusOr<std::optional<CudaPlacement>> placement = ParsePlacementWords(device);
   if (placement.ok()) *cuda = *placement;
   if (!placement.ok()) section.AddError("device", StdView(placement.status().message()));
 }

@@ -35,7 +35,7 @@ absl::StatusOr<DeviceMemory> Take(int device, int64_t bytes) {
   return absl::ResourceExhaustedError(
       absl::StrCat("GPU ", device, " has no room for ", bytes,
                    " bytes of new weights beside those in use: ", std::string(memory.status().message()),
-                   "; start the worker with a smaller --memory-share, or publish a file"));
+                   "; start the receiver with a smaller share of the GPU's memory, or send a file"));
 }
 
 absl::Status CopyBlockAsync(const CopyBlock& block, std::byte* from, int from_device, std::byte* to,

@@ -57,4 +57,20 @@ TEST_CASE("a GPU that is named twice is refused") {
   }
 }
 
+TEST_CASE("a share of the GPU's memory may follow the dtype") {
+  CHECK_FALSE(ParsePlacementWords("cpu").value().has_value());
+  CHECK(ParsePlacementWords("cuda:1").value()->memory_share == CudaPlacement().memory_share);
+  const CudaPlacement placement = *ParsePlacementWords("cuda:0,1 float16 0.25").value();
+  CHECK((placement.devices == std::vector{0, 1} && placement.dtype == DeviceDtype::kFloat16));
+  CHECK(placement.memory_share == 0.25);
+  for (const char* const text : {"cuda auto 0", "cuda auto 1.1", "cuda auto x", "cuda auto nan", "cuda auto ",
+                                 "cuda auto 0.6 0.6", "cpu auto 0.6"}) {
+    const absl::Status status = ParsePlacementWords(text).status();
+    CAPTURE(text);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("as in cuda:0 auto 0.6"));
+  }
+  for (const char* const text : {"", "gpu auto 0.6", "cuda 0.6"}) CHECK_FALSE(ParsePlacementWords(text).ok());
+}
+
 }  // namespace warpsmith

@@ -53,6 +53,7 @@ TEST_CASE("a worker decodes on the CPU unless its configuration names a GPU") {
   CHECK(cuda("cuda:3").value().dtype == DeviceDtype::kBfloat16);
   CHECK(cuda("cuda:3 float16").value().devices == std::vector{3});
   CHECK(cuda("cuda:3 float16").value().dtype == DeviceDtype::kFloat16);
+  CHECK(cuda("cuda:3 auto 0.6").value().memory_share == 0.6);
 }
 
 TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their place") {
