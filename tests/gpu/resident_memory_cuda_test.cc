@@ -2,8 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "tests/gpu/free_memory.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -34,15 +37,13 @@ TEST_CASE("memory that is given back and taken again is zero at the same address
 TEST_CASE("what is given back is free to others, and more than there is exhausts") {
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   constexpr int64_t kBytes = int64_t{1} << 30;
-  size_t before = 0, during = 0, after = 0, total = 0;
   const std::unique_ptr<ResidentMemory> memory = ResidentMemory::Reserve(0, kBytes).value();
-  REQUIRE(cudaMemGetInfo(&before, &total) == cudaSuccess);
-  REQUIRE(memory->Allocate().ok());
-  REQUIRE(cudaMemGetInfo(&during, &total) == cudaSuccess);
-  memory->Free();
-  REQUIRE(cudaMemGetInfo(&after, &total) == cudaSuccess);
-  CHECK(static_cast<int64_t>(before - during) >= kBytes);
-  CHECK(static_cast<int64_t>(after - during) >= kBytes);
+  const std::optional<int64_t> freed =
+      BytesFreedBy([&] { REQUIRE(memory->Allocate().ok()); }, [&] { memory->Free(); });
+  REQUIRE(freed.has_value());
+  CHECK(-*freed >= kBytes);
+  size_t free = 0, total = 0;
+  REQUIRE(cudaMemGetInfo(&free, &total) == cudaSuccess);
   const std::unique_ptr<ResidentMemory> large =
       ResidentMemory::Reserve(0, static_cast<int64_t>(total) * 2).value();
   CHECK(large->Allocate().code() == absl::StatusCode::kResourceExhausted);
