@@ -109,15 +109,8 @@ constexpr double CostOf(const TilePlan& plan, const LinearShape& shape, int64_t 
   const int64_t turns =
       Quotient(OrderOf(plan, rows, shape.columns).size(), multiprocessors / plan.cluster.size());
   const bool overlaps = plan.turns > 1 && turns > 1;
-  // In wide products of many rows, copies that take nearly as long as the tensor cores fall behind. A step of 160 x 128
-  // took 691 cycles where the tensor cores need 640, one of 128 x 192 785 for 768: its copies take 5/6 of their time.
-  constexpr int64_t kManyRows = 1920, kManyTurns = 16;
-  constexpr double kCopiesShareMax = 0.88;
-  const double area = plan.tile_rows * plan.tile_columns;
-  const double copies_share = 64.0 * (plan.tile_rows + plan.tile_columns) / area;
-  const bool falls_behind = rows >= kManyRows && turns > kManyTurns && copies_share > kCopiesShareMax;
-  const double step = StepCost(plan, overlaps) * (falls_behind ? 1.05 : 1.0);
-  const double tiles = static_cast<double>(turns) * (steps * step + (overlaps ? 500 : 1100));
+  const double tiles =
+      static_cast<double>(turns) * (steps * StepCost(plan, overlaps) + (overlaps ? 500 : 1100));
   const double weights = static_cast<double>(shape.columns * shape.depth * 2) / kBytesOfNanosecond;
   return tiles * tiles * tiles * tiles + weights * weights * weights * weights;
 }
