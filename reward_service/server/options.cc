@@ -126,8 +126,10 @@ void ReadLlmJudge(ConfigSection& section, LlmJudgeOptions* judge) {
 void ReadLimits(ConfigSection& section, ServiceOptions* options) {
   section.Read("compile_seconds_max", &options->compile_seconds_max, IntegerRange{.min = 1, .max = 600},
                {"seconds", "Time limit of a compilation."});
-  section.Read("call_seconds_max", &options->judge.call_seconds_max, RealRange{.min = 0.01, .max = 600},
-               {"seconds", "Time limit of a call of a candidate."});
+  section.Read(
+      "call_seconds_max", &options->judge.call_seconds_max, RealRange{.min = 0.01, .max = 600},
+      {"seconds",
+       "Time limit of a call of a candidate, a first one that tries algorithms or configurations included."});
   section.Read("lane_seconds_max", &options->judge.lane_seconds_max, RealRange{.min = 0.1, .max = 3600},
                {"seconds", "Time for which a candidate may hold the lane in all."});
 }
