@@ -34,23 +34,28 @@ EmptyCall MedianOf(const std::vector<Overhead>& measured, EmptyCall Overhead::*s
   return {Median(us), Scatter(us), Median(std::move(after_us))};
 }
 
+double WorkAfter(const BatchTime& batch, const EmptyCall& empty) {
+  const bool is_proven_idle = empty.after_us > 0;
+  const double forgiven_us =
+      is_proven_idle ? std::clamp(kForgivenShare * batch.us, kForgivenUs, kForgivenUsMax) : 0;
+  return std::max(0.0, batch.after_us - empty.after_us - forgiven_us);
+}
+
 // What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
 double WithoutPath(const BatchTime& batch, const EmptyCall& path) {
-  const double known_us = std::max({WithWorkAfter(batch, path) - path.us, path.scatter_us, kLeastUs});
+  const double known_us = std::max({SingleWithoutPath(batch, path), path.scatter_us, kLeastUs});
   return known_us / static_cast<double>(batch.num_calls);
 }
 
 }  // namespace
 
 double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty) {
-  const bool is_proven_idle = empty.after_us > 0;
-  const double forgiven_us =
-      is_proven_idle ? std::clamp(kForgivenShare * batch.us, kForgivenUs, kForgivenUsMax) : 0;
-  return batch.us + std::max(0.0, batch.after_us - empty.after_us - forgiven_us);
+  return batch.us + WorkAfter(batch, empty);
 }
 
 double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path) {
-  return WithWorkAfter(batch, path) - path.us;
+  // An answer that comes sooner than an empty call's saves nothing: the path would be taken off work that is behind it.
+  return std::max(0.0, batch.us - path.us) + WorkAfter(batch, path);
 }
 
 absl::Status PathCosts::MeasureCall() {

@@ -70,7 +70,9 @@ double DeferredWork(const std::vector<Instance>& instances) {
       if (!round.reference_single || !round.candidate_single) continue;
       // On the core as it was: what it takes of both is no difference between them.
       reference.push_back(round.reference_single->us + round.reference_single->slow_core_us);
-      reference_batched.push_back(Mean(round.reference) + MeanSlowCore(round.reference));
+      const bool is_like_candidate = round.reference.front().batch.steady_us <= 0;
+      reference_batched.push_back(is_like_candidate ? Mean(round.reference) + MeanSlowCore(round.reference)
+                                                    : reference.back());
       candidate.push_back(round.candidate_single->us);
       batched.push_back(Mean(round.candidate));
     }

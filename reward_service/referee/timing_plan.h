@@ -122,9 +122,11 @@ inline constexpr int kCandidateCallsOfRound = 2 * 2;
 double ShareAhead(int64_t excess_bytes, int64_t output_bytes);
 
 // What a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one after
-// the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and what
-// lone calls of the reference take more than its others. Half of what is beyond that, as far as it is not chance by the
-// scatter of the reference: the call is charged what lone ones allow.
+// the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and of a
+// process like the reference's what lone calls of the reference take more than its others. Where the reference tells a
+// steady time, the candidate is native: what a first call costs Torch's process says nothing of it, and what one costs
+// its own is on the path. Half of what is beyond that, as far as it is not chance by the scatter of the reference: the
+// call is charged what lone ones allow.
 double DeferredWork(const std::vector<Instance>& instances);
 
 // Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated

@@ -241,6 +241,7 @@ absl::StatusOr<TimedAnswer> ChildProcess::StartOnTheClock(const nlohmann::json& 
   if (absl::Now() < deadline) before_stop();
   const double stopping = MonotonicSeconds();
   absl::StatusOr<Packet> answer = Receive(deadline);
+  const double received = MonotonicSeconds();
   const absl::Status stop = Stop();
   const double end = MonotonicSeconds();
   DrainOutput();
@@ -248,7 +249,8 @@ absl::StatusOr<TimedAnswer> ChildProcess::StartOnTheClock(const nlohmann::json& 
   // As of AskOnTheClock().
   if (!stop.ok() && !Is<jail::Crash>(answer->fields)) return stop;
   return TimedAnswer{.seconds = answered - start,
-                     .stop_seconds = end - stopping,
+                     .answer_seconds = received - stopping,
+                     .stop_seconds = end - received,
                      .late_seconds = ready - free,
                      .answer = *std::move(answer)};
 }

@@ -35,7 +35,9 @@ std::string DescribeEnding(const Ending& ending);
 bool UsedUp(const Ending& ending, double cpu_seconds_max);
 
 struct TimedAnswer {
-  double seconds = 0;       // from the release to the answer
+  double seconds = 0;  // from the release to the answer, or to that word
+  double answer_seconds =
+      0;  // StartOnTheClock(): from the word that all is done, and `before_stop`, to the answer
   double stop_seconds = 0;  // from there to the confirmed stop
   double late_seconds =
       0;  // StartOnTheClock(): that the process was not yet ready when nothing kept the device busy

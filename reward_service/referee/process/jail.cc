@@ -163,9 +163,11 @@ std::optional<Fault> Jail::Run() {
   if (!busy_us_.ok()) return FaultOf(busy_us_.status());
   const absl::StatusOr<double> longer_us = await_done();
   if (!longer_us.ok()) return FaultOf(longer_us.status());
-  seconds_ = timed->seconds;
+  // A native program answers while the GPU is proven idle. What it does on the host until it answers is no stop.
+  const bool is_native = !buffers_.outputs.empty();
+  seconds_ = timed->seconds + (is_native ? timed->answer_seconds : 0);
   after_seconds_ = (*ahead_us_ + *busy_us_ + *left_us) * 1e-6 + timed->late_seconds;
-  double stop_seconds = timed->stop_seconds + *longer_us * 1e-6;
+  double stop_seconds = timed->stop_seconds + (is_native ? 0 : timed->answer_seconds) + *longer_us * 1e-6;
   // The GPU changes hands in no less than that: what was sooner left it with the referee since before the stop, and
   // with no work of the program's, which had no time for any.
   if (on_gpu() && *longer_us < kChangeOfHandsUsMin) {

@@ -113,5 +113,16 @@ TEST_CASE("work behind the answer is on the clock, but for what a GPU takes long
   CHECK(WithWorkAfter({.us = 300, .after_us = 8}, {.us = 100}) == 308);  // nobody proves a CPU idle
 }
 
+TEST_CASE(
+    "a program that answers sooner than an empty one gains what is forgiven behind its answer, and no path") {
+  const EmptyCall path{.us = 160, .after_us = 146};
+  const double work_us = 200;
+  // The GPU has yet to change hands to the program, which is behind its word, too.
+  const BatchTime honest{.us = 160 + work_us, .after_us = 146},
+      soon{.us = 1, .after_us = 146 + 146 + work_us};
+  CHECK(SingleWithoutPath(honest, path) == work_us);
+  CHECK(SingleWithoutPath(soon, path) == 146 + work_us - 8);
+}
+
 }  // namespace
 }  // namespace warpsmith

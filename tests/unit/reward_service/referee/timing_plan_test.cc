@@ -201,6 +201,18 @@ TEST_CASE("a call alone may take twice what one of a batch does, and what the re
   CHECK(Conclude(WithSingles(100, 20, 100, 100)).candidate().median_us() == Approx(50));
 }
 
+TEST_CASE("what a first call costs Torch's process excuses no native candidate") {
+  const auto charge = [](double steady_us) {
+    std::vector<Instance> instances = WithSingles(100, 2.5, 400, 40);  // sixteen calls in one launch of 40 us
+    for (Instance& instance : instances)
+      for (Round& round : instance.rounds)
+        for (TimedCall& call : round.reference) call.batch.steady_us = steady_us;
+    return DeferredWork(instances);
+  };
+  CHECK(charge(/*steady_us=*/100) == Approx(40 / 2 - 2.5));
+  CHECK(charge(/*steady_us=*/0) == 0);
+}
+
 TEST_CASE(
     "what may be chance by the reference is no work that was put off; what the candidate scatters excuses "
     "nothing") {
