@@ -152,8 +152,8 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   program.kind = kind;
   program.library_fd = library_fd.get();
   program.source_fd = source_fd.get();
-  if (auto fault = empty->jail_.Begin(program, &lane))
-    return absl::InternalError(absl::StrCat("the empty candidate does not start: ", fault->reason));
+  ASSIGN_OR_RETURN(const std::optional<Fault> fault, empty->jail_.Begin(program, &lane));
+  if (fault) return absl::InternalError(absl::StrCat("the empty candidate does not start: ", fault->reason));
   return empty;
 }
 

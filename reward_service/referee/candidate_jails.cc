@@ -104,7 +104,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
   phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.
-  std::optional<Fault> fault = jail->Begin(program, beside_others ? nullptr : options_.lane);
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, jail->Begin(program, beside_others ? nullptr : options_.lane));
   const auto return_buffers = [&kept = CpuTask::Of(task)](Buffers used) {
     kept.ReturnBuffers(std::move(used));
   };

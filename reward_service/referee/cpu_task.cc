@@ -179,7 +179,7 @@ absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
   const Program program = ProgramOf(task, jail::Begin::kEager, deadline);
   const auto& draws = task.timing_draws();
   for (const auto& baseline : baselines_) {
-    std::optional<Fault> fault = baseline->Begin(program, nullptr);
+    ASSIGN_OR_RETURN(std::optional<Fault> fault, baseline->Begin(program, nullptr));
     for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
       if (absl::Now() > deadline) return TaskAtFault("the reference does not end when it is run alone");
       baseline->Load(*draws[static_cast<size_t>(call) % draws.size()]);

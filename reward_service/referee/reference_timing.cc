@@ -36,16 +36,18 @@ std::optional<Fault> RunWithin(const FormLimit& limit, double seconds_max, Jail*
 
 // Loads the program, and has it called until it is warm. In the first call it is recorded, and what that changes in the
 // model's state is not known: its outputs are not compared.
-std::optional<Fault> MakeReady(const PreparedTask& task, const Program& program, const FormLimit& ready,
-                               FormSide* side, Jail* jail) {
-  if (auto fault = jail->Begin(program, nullptr)) {
-    return ready.left() > absl::ZeroDuration() ? fault : Fault{v1::VERDICT_TIMEOUT, ready.TookLonger()};
-  }
+absl::StatusOr<std::optional<Fault>> MakeReady(const PreparedTask& task, const Program& program,
+                                               const FormLimit& ready, FormSide* side, Jail* jail) {
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, jail->Begin(program, nullptr));
+  if (fault && ready.left() <= absl::ZeroDuration()) return Fault{v1::VERDICT_TIMEOUT, ready.TookLonger()};
+  if (fault) return fault;
   const auto& draws = task.timing_draws();
   jail->Load(*draws.front());
-  if (auto fault = RunWithin(ready, absl::ToDoubleSeconds(ready.max), jail)) return fault;
+  fault = RunWithin(ready, absl::ToDoubleSeconds(ready.max), jail);
+  if (fault) return fault;
   for (size_t call = 1; call < kWarmUpCalls; ++call) {
-    if (auto fault = side->Repeat(*draws[call % draws.size()]).fault) return fault;
+    fault = side->Repeat(*draws[call % draws.size()]).fault;
+    if (fault) return fault;
   }
   return std::nullopt;
 }
@@ -134,8 +136,10 @@ absl::StatusOr<FormTime> MeasureForm(const ReferenceForm& form, PreparedTask& ta
   const Program program = kept.ProgramOf(task, std::string(form.key), deadline);
   absl::StatusOr<FormTime> time = FormTime();
   FormSide warm_up(jail.get(), task.layout(), all);
-  if (const auto fault = MakeReady(task, program, ready, &warm_up, jail.get())) {
-    time = Unavailable(fault->reason);
+  if (const auto fault = MakeReady(task, program, ready, &warm_up, jail.get()); !fault.ok()) {
+    time = absl::UnavailableError(fault.status().message());
+  } else if (*fault) {
+    time = Unavailable((*fault)->reason);
   } else if (const absl::Status admitted = lane.Admit(jail->process().pid()); !admitted.ok()) {
     time = absl::UnavailableError(admitted.message());
   } else {

@@ -43,15 +43,21 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     instances_.push_back(std::move(instance));
     TakePathOff();
     const double slowness = device_->Slowness(ReferenceMedian(instances_.back()) + path_.OfReference({}).us);
+    // Whether the machine became slow, for both, or something slows the reference alone, is not known here.
+    instances_.back().reference_slowness = slowness > kSlownessMax ? slowness / kSlownessMax : 1;
     // The next one is timed against another process of the reference. Once all of them were slow, the machine
     // has changed.
     if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
       ++num_slow_instances_;
+      slow_instance_ = std::move(instances_.back());
       instances_.pop_back();
-      continue;
     }
-    // Whether the machine became slow, for both, or something slows the reference alone, is not known here.
-    instances_.back().reference_slowness = slowness > kSlownessMax ? slowness / kSlownessMax : 1;
+  }
+  // Better an instance beside a slow reference, which is charged for it, than none.
+  if (instances_.empty() && slow_instance_) {
+    instances_.push_back(*std::move(slow_instance_));
+    --num_slow_instances_;
+    TakePathOff();
   }
   // Better a round during which the clocks changed than none.
   if (instances_.empty() && set_aside_) {

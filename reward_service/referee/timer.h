@@ -125,11 +125,12 @@ class Timer {
   ProfileSampler reference_sampler_;        // what it sees is not used: only what it costs
   double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
+  std::optional<Instance> slow_instance_;                    // the last one that does not count for it
   size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far
   double sampling_seconds_ = 0;
   int num_repeated_rounds_ = 0;
-  // To the next process: the last one had no input sets left in place of a round that does not count.
   bool has_timed_ = false;
+  // To the next process: the last one had no input sets left in place of a round that does not count.
   bool owes_round_ = false;
   std::optional<Round> set_aside_;  // the last one that does not count
   absl::Status clocks_failure_;

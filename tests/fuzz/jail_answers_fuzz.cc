@@ -49,7 +49,7 @@ void Judge(CandidateKind kind, const TaskLayout& layout, std::unique_ptr<ChildPr
   draw.tolerances.resize(layout.outputs.size());
   Jail jail(std::move(process), *std::move(buffers), layout, {.cpu_seconds_max = 1, .call_seconds_max = 2});
   Program program{.kind = kind, .library_fd = 0, .source_fd = 0};
-  std::optional<Fault> fault = jail.Begin(program, nullptr);
+  std::optional<Fault> fault = *jail.Begin(program, nullptr);
   for (int call = 0; call < kNumCalls && !fault; ++call) {
     jail.Load(draw);
     fault = jail.Run();

@@ -107,7 +107,7 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   Jail jail(*std::move(process), *std::move(buffers), layout,
             {.cpu_seconds_max = kCpuSeconds, .call_seconds_max = 10});
   SealedRun run;
-  run.fault = jail.Begin(program, nullptr);
+  run.fault = *jail.Begin(program, nullptr);
   const TensorSpec& spec = layout.outputs[0];
   std::vector<Draw> draws(static_cast<size_t>(options.calls_of_run));
   while (!run.fault && run.num_calls < kNumCalls) {

@@ -24,6 +24,11 @@ constexpr double kChangeOfHandsUsMin = 60;
 constexpr double kUncountedStopUs = 100;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 
+// For a reason: a limit that was given as a time is some microseconds less by now.
+double RoundedSeconds(absl::Duration duration) {
+  return std::round(absl::ToDoubleSeconds(duration) * 100) / 100;
+}
+
 }  // namespace
 
 int NumRooms(int calls_max) { return calls_max > 1 ? calls_max + 1 : 1; }
@@ -42,12 +47,11 @@ absl::StatusOr<Buffers> MakeBuffers(TensorStore& store, const TaskLayout& layout
   return buffers;
 }
 
-std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
-  const absl::Time deadline =
-      std::min(program.deadline, absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5));
-  if (absl::Status status = process_->AwaitHello(deadline); !status.ok()) return FaultOf(status);
-  const absl::Status admitted = lane == nullptr ? absl::OkStatus() : lane->Admit(process_->pid());
-  if (!admitted.ok()) return FaultOf(admitted);
+absl::StatusOr<std::optional<Fault>> Jail::Begin(const Program& program, const Lane* lane) {
+  const absl::Time since = absl::Now();
+  const absl::Time deadline = std::min(program.deadline, since + absl::Seconds(limits_.cpu_seconds_max + 5));
+  RETURN_IF_ERROR(process_->AwaitHello(deadline));
+  if (lane != nullptr) RETURN_IF_ERROR(lane->Admit(process_->pid()));
   // Nothing that another jail has left must be found here.
   buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
@@ -84,15 +88,13 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
   }
   if (on_gpu()) {
-    absl::StatusOr<std::unique_ptr<StartLine>> line = StartLine::Create();
-    if (!line.ok()) return FaultOf(line.status());
-    line_ = *std::move(line);
+    ASSIGN_OR_RETURN(line_, StartLine::Create());
     descriptors.insert(program.kind == CandidateKind::kNative ? descriptors.end() : descriptors.begin() + 2,
                        line_->fd());
   }
   buffers_.store->Settle();
   const absl::StatusOr<Packet> answer = process_->Ask(fields, descriptors, deadline);
-  if (!answer.ok()) return FaultOf(answer.status());
+  if (!answer.ok()) return FaultOf(answer.status(), RoundedSeconds(deadline - since));
   if (!Is<jail::Ready>(answer->fields)) return FaultOfAnswer(*answer);
   parameters_loaded_ = Read(answer->fields, jail::Ready::parameters_loaded);
   if (absl::Status status = process_->Stop(); !status.ok()) return FaultOf(status);
@@ -145,7 +147,7 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
-  if (!ahead_us_.ok()) return FaultOf(ahead_us_.status());
+  if (!ahead_us_.ok()) return FaultOfStore(ahead_us_.status());
   CloseForeign();
   const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
   const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
@@ -159,10 +161,10 @@ std::optional<Fault> Jail::Run() {
       is_alone() ? RunAtLine(rooms, before_stop)
                  : process_->AskOnTheClock(request, absl::Seconds(limits_.call_seconds_max), before_stop);
   if (!timed.ok()) return FaultOf(timed.status());
-  if (!left_us.ok()) return FaultOf(left_us.status());
-  if (!busy_us_.ok()) return FaultOf(busy_us_.status());
+  if (!left_us.ok()) return FaultOfStore(left_us.status());
+  if (!busy_us_.ok()) return FaultOfStore(busy_us_.status());
   const absl::StatusOr<double> longer_us = await_done();
-  if (!longer_us.ok()) return FaultOf(longer_us.status());
+  if (!longer_us.ok()) return FaultOfStore(longer_us.status());
   // A native program answers while the GPU is proven idle. What it does on the host until it answers is no stop.
   const bool is_native = !buffers_.outputs.empty();
   seconds_ = timed->seconds + (is_native ? timed->answer_seconds : 0);
@@ -251,9 +253,9 @@ Buffers Jail::TakeBuffers() {
 }
 
 // A status of the channel as a fact about the program: what else could have broken it?
-Fault Jail::FaultOf(const absl::Status& status) {
+Fault Jail::FaultOf(const absl::Status& status, double seconds_max) {
   if (absl::IsDeadlineExceeded(status)) {
-    return {v1::VERDICT_TIMEOUT, absl::StrCat("no result after ", limits_.call_seconds_max, " s")};
+    return {v1::VERDICT_TIMEOUT, absl::StrCat("no result after ", seconds_max, " s")};
   }
   if (absl::IsInvalidArgument(status)) {
     return {v1::VERDICT_RUNTIME_ERROR, absl::StrCat("the program broke its channel: ", status.message())};
@@ -269,6 +271,15 @@ Fault Jail::FaultOf(const absl::Status& status) {
               absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
   fault.killed = ending.signal == SIGKILL;
   return fault;
+}
+
+// Work without end is the program's. What else fails there is the referee's own use of the GPU: the store keeps it, and
+// the judgement ends with that instead of this.
+Fault Jail::FaultOfStore(const absl::Status& status) const {
+  if (absl::IsDeadlineExceeded(status)) {
+    return {v1::VERDICT_TIMEOUT, absl::StrCat("the GPU still worked after ", limits_.call_seconds_max, " s")};
+  }
+  return {v1::VERDICT_RUNTIME_ERROR, absl::StrCat("the GPU failed beside the program: ", status.message())};
 }
 
 Fault Jail::FaultOfAnswer(const Packet& packet) {

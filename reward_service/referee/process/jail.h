@@ -77,8 +77,8 @@ class Jail {
   }
 
   // Waits for the process; loads the program; leaves the jail stopped. With a lane, the process enters it
-  // first.
-  std::optional<Fault> Begin(const Program& program, const Lane* lane);
+  // first. A status is a failure of the machine: the program was not asked for anything yet.
+  absl::StatusOr<std::optional<Fault>> Begin(const Program& program, const Lane* lane);
 
   // Python: brings Torch's constants into memory again, off the clock. Only for a program that nobody
   // suspects: it runs meanwhile.
@@ -89,7 +89,8 @@ class Jail {
   void Load(const Draw& draw) { Load(Batch({&draw})); }
   // Calls the program on what is loaded, once for each draw, and leaves the jail stopped. On a GPU each call ends
   // before the next one begins, and a run without calls has a turn there, too. Where the GPU is this judgement's alone
-  // the clock starts when the program waits for it, and the GPU has other work until then.
+  // the clock starts when the program waits for it, and the GPU has other work until then. A fault is nobody's where
+  // the store has a Failure().
   std::optional<Fault> Run();
   // Python: whether steady_us() is told, of runs from now on; it costs the program a little.
   void TellSteady(bool tells) { tells_steady_ = tells; }
@@ -154,7 +155,9 @@ class Jail {
   int64_t OutputRoom(size_t room) const { return static_cast<int64_t>(room) * layout_.output_buffer_bytes; }
   int64_t InputStart(size_t call) const { return InputRoom(rooms_[call]); }
   int64_t OutputStart(size_t call) const { return OutputRoom(rooms_[call]); }
-  Fault FaultOf(const absl::Status& status);
+  Fault FaultOf(const absl::Status& status) { return FaultOf(status, limits_.call_seconds_max); }
+  Fault FaultOf(const absl::Status& status, double seconds_max);
+  Fault FaultOfStore(const absl::Status& status) const;
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
   absl::Status ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense);

@@ -35,7 +35,7 @@ std::optional<Fault> Jail::WithdrawInputs() {
     buffers_.inputs->Fill(kPoisonByte, InputStart(call), InputEnd());
   // A GPU can wait for these values: work that begins now, behind the answer, is the call's.
   const absl::StatusOr<double> begun_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
-  if (!begun_us.ok()) return FaultOf(begun_us.status());
+  if (!begun_us.ok()) return FaultOfStore(begun_us.status());
   if (*begun_us > kBegunUsMin) after_seconds_ += *begun_us * 1e-6;
   return std::nullopt;
 }

@@ -37,9 +37,9 @@ absl::StatusOr<double> GpuStore::AwaitOccupied() {
 absl::StatusOr<double> GpuStore::GiveLateWords() {
   absl::MutexLock lock(&mutex_);
   if (late_words_->empty()) return 0.0;
-  RETURN_IF_ERROR(context_->Enter());
   const absl::Time begin = absl::Now();
-  absl::Status status = late_words_->Give();
+  absl::Status status = context_->Enter();
+  if (status.ok()) status = late_words_->Give();
   if (status.ok()) status = context_->Synchronise();
   failure_.Update(status);
   RETURN_IF_ERROR(status);
@@ -50,10 +50,10 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
   const InPhase phase(Phase::kIdle);
   if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(context_->Enter());
-  RETURN_IF_ERROR(context_->Synchronise());  // this process's own work is nobody else's
+  absl::Status status = context_->Enter();
+  if (status.ok()) status = context_->Synchronise();  // this process's own work is nobody else's
   const absl::Time begin = absl::Now();
-  const absl::Status status = probe_->AwaitIdle(seconds_max);
+  if (status.ok()) status = probe_->AwaitIdle(seconds_max);
   if (absl::IsDeadlineExceeded(status)) return status;
   failure_.Update(status);
   RETURN_IF_ERROR(status);

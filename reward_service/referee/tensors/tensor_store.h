@@ -122,7 +122,8 @@ class TensorStore {
   virtual void CloseForeign(const std::set<std::string>& /*handles*/) {}
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
   // it takes where there is nothing to do [us]. At once, and nothing, while the device's turn is shared: nobody can
-  // tell whose work is still there. DEADLINE_EXCEEDED.
+  // tell whose work is still there. DEADLINE_EXCEEDED: it works on. Another status is no program's doing, and kept as
+  // Failure().
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
   // Gives the device some 400 us of work of this process's, while its turn is not shared: nobody else's is done
   // meanwhile.

@@ -1,5 +1,7 @@
 #include "reward_service/referee/candidate_jails.h"
 
+#include <sched.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -125,6 +127,18 @@ TEST_CASE("a candidate that does not load is a fault, a jail that does not come 
       Bench(CandidateKind::kNative, mute, Room::kOpen, absl::Now()).Start().status()));
 }
 
+TEST_CASE("a process that cannot enter its lane is a failure of the machine, and no fault") {
+  Bench bench(CandidateKind::kNative);
+  const Lane gone({CPU_SETSIZE - 1}, /*realtime=*/false);
+  CandidateJails jails({.zygote = bench.puppets.zygote.get(),
+                        .lane = &gone,
+                        .memory_bytes_max = int64_t{1} << 30,
+                        .room = Room::kOpen,
+                        .deadline = Soon()},
+                       bench.request, AnyProgram().get(), &bench.measurement);
+  CHECK(absl::IsInternal(jails.Start(*bench.puppets.task, nullptr, 1).status()));
+}
+
 TEST_CASE("a spare that could not enter its jail is nobody's fault: another process takes its place") {
   const nlohmann::json refused = {
       {"hello python", {{"op", "failed"}, {"error", "cuDevicePrimaryCtxRetain"}}}};
@@ -215,6 +229,18 @@ TEST_CASE("a candidate may have lacked memory where that was scarce at some time
   bench.gpu.Say("");
   CHECK(started->jail->MayHaveLackedMemory());
   CHECK_FALSE(bench.Start(DeviceTurn::Kind::kShared)->jail->MayHaveLackedMemory());
+}
+
+TEST_CASE("a GPU that fails in a candidate's turn is known to be broken, whatever is said of the candidate") {
+  GpuBench bench;
+  const auto started = bench.Start();
+  REQUIRE(started.ok());
+  REQUIRE(bench.store->Failure().ok());
+  bench.gpu.Say("fail cuCtxSynchronize 719\n");
+  started->jail->jail().Load(Batch());
+  bench.gpu.Say("");
+  CHECK(started->jail->jail().Run());
+  CHECK(absl::IsInternal(bench.store->Failure()));
 }
 
 std::unique_ptr<CheckedJail> StartAhead(Bench* bench) {

@@ -55,7 +55,7 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
   // A puppet ends with its last line, which nobody asks for here.
   auto jail = std::make_unique<Jail>(Puppets().Make(ready + lines + "{}\n"), *std::move(buffers), layout,
                                      JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
-  const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
+  const auto fault = *jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;
   return CheckedJail(
       std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement, absl::Now());
@@ -69,7 +69,7 @@ bool Spreads(TensorStore& store) {
   const TaskLayout layout = Layout();
   auto jail = std::make_unique<Jail>(*std::move(process), *MakeBuffers(store, layout, CandidateKind::kNative),
                                      layout, JudgeLimits{});
-  WS_CHECK(!jail->Begin({.library_fd = 0}, nullptr));
+  WS_CHECK(!*jail->Begin({.library_fd = 0}, nullptr));
   v1::Measurement measurement;
   CheckedJail program(
       std::move(jail), CandidateKind::kNative, layout, &PuppetLane(), [](Buffers) {}, &measurement,

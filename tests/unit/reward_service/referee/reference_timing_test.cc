@@ -166,7 +166,7 @@ TEST_CASE("a call has no more time than is left of the limit of all, and none on
     CpuTask& kept = CpuTask::Of(*puppets.task);
     const auto jail = *kept.StartForm(*puppets.task, kForm);
     const Program program = kept.ProgramOf(*puppets.task, "cuda_graph", absl::Now() + absl::Seconds(20));
-    WS_CHECK(!jail->Begin(program, nullptr));
+    WS_CHECK(!*jail->Begin(program, nullptr));
     FormSide side(jail.get(), puppets.task->layout(),
                   {absl::Seconds(30), absl::Now() + left - absl::Seconds(30)});
     const absl::Time begin = absl::Now();

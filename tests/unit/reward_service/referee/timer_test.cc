@@ -315,6 +315,17 @@ TEST_CASE("an instance beside a slow reference is timed beside the others, and t
   CHECK(charged.Timing().speedup() == Approx(2));
 }
 
+TEST_CASE("an instance beside a slow reference is charged and counts where the time is up before another") {
+  FakeTimingDevice device(Takes(210), Takes(60));
+  device.slowness = [](int) { return 4.0; };
+  device.start_seconds = 6;
+  Timer timer(&device, Options());
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(device.num_started == 2);
+  CHECK(timer.Timing().speedup() == Approx(2));
+  CHECK(timer.Timing().quality().find("timed again") == std::string::npos);
+}
+
 TEST_CASE("what is left of a call without its path is no less than empty calls scatter") {
   FakeTimingDevice device(Takes(210), Takes(10.5));
   device.overhead.candidate.scatter_us = 2;

@@ -38,7 +38,7 @@ struct Bench {
     jail = std::make_unique<Jail>(Puppets().Make("{\"op\":\"ready\"}\n\n{}\n"), std::move(buffers), layout,
                                   JudgeLimits{});
     draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
-    REQUIRE_FALSE(jail->Begin({.kind = CandidateKind::kNative, .library_fd = 0, .source_fd = 0}, nullptr));
+    REQUIRE_FALSE(*jail->Begin({.kind = CandidateKind::kNative, .library_fd = 0, .source_fd = 0}, nullptr));
   }
   // The output of the call that was loaded.
   const int32_t* Output() {

@@ -50,7 +50,7 @@ struct Bench {
   }
 
   std::optional<Fault> Begin() {
-    return jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
+    return *jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   }
   std::optional<Fault> BeginAndRun() {
     if (auto fault = Begin()) return fault;
@@ -255,7 +255,7 @@ TEST_CASE("inputs are withdrawn without parameters, unless the reference gives i
 TEST_CASE("a Python jail begins with the parameters that its model was constructed with") {
   Bench bench = Python("");
   const Program program{.kind = bench.kind, .source_fd = 0, .construction = &bench.draw};
-  REQUIRE_FALSE(bench.jail->Begin(program, nullptr));
+  REQUIRE_FALSE(*bench.jail->Begin(program, nullptr));
   CHECK(AreAll(bench.inputs, 16, 0));
   CHECK(AreAll(bench.inputs + bench.layout.parameters[0].offset, 16, 'i'));
   CHECK(bench.jail->parameters_loaded());

@@ -101,7 +101,7 @@ absl::StatusOr<v1::Profile> ProfileOf(const Life& life) {
             {.cpu_seconds_max = 3, .call_seconds_max = 0.5});
   Draw draw;
   draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
-  REQUIRE_FALSE(jail.Begin({.library_fd = 0}, nullptr));
+  REQUIRE_FALSE(*jail.Begin({.library_fd = 0}, nullptr));
   jail.Load(draw);
   REQUIRE_FALSE(jail.Run());
   return jail.Profile(draw);

@@ -62,7 +62,7 @@ struct Bench {
     const float values[] = {1, 2, 3, 4};
     std::memcpy(draw.inputs.get() + layout.inputs[0].offset, values, sizeof(values));
     input_offset = layout.inputs[0].offset;
-    REQUIRE_FALSE(jail->Begin({.kind = CandidateKind::kKernelBenchPython, .source_fd = 0}, nullptr));
+    REQUIRE_FALSE(*jail->Begin({.kind = CandidateKind::kKernelBenchPython, .source_fd = 0}, nullptr));
     jail->Load(draw);
     REQUIRE_FALSE(jail->Run());
   }

@@ -104,7 +104,7 @@ __attribute__((target("avx2"))) void Clear(float milliseconds, float how) {
     draw_.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
     Program program;
     program.library_fd = library.get();
-    REQUIRE_FALSE(jail_->Begin(program, nullptr));
+    REQUIRE_FALSE(*jail_->Begin(program, nullptr));
   }
 
   // One call, the first, sampled.
