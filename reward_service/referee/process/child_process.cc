@@ -129,6 +129,7 @@ bool UsedUp(const Ending& ending, double cpu_seconds_max) {
 ChildProcess::~ChildProcess() {
   // Its socket is all we have of a process that has not said hello; closing it ends the process by itself.
   if (pid_ < 0) (void)AwaitHello(absl::Now() + absl::Milliseconds(200));
+  if (pid_ < 0 && reaper_ != nullptr) reaper_->TakeSilent(std::move(socket_));
   if (pid_ < 0 || reaped_) return;
   // Stopped and alone in its memory it has nothing to do any more. Of several threads, each has the kernel write to
   // an address of its choice when it ends, and so has to be waited for.
@@ -143,15 +144,16 @@ ChildProcess::~ChildProcess() {
 }
 
 absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
-  if (pid_ > 0) return absl::OkStatus();
+  if (pid_ > 0) return hello_;
   ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(socket_.get(), deadline));
+  // Of whoever fails, too: it is to be reaped.
+  if (packet.sender > 0) pid_ = packet.sender;
   if (!Is<child::Hello>(packet.fields) || packet.sender <= 0) {
     const std::string error = Read(packet.fields, child::Failed::error);
     const std::string message = absl::StrCat("a process could not be confined: ", error);
-    return SaysWantOfMemory(error) ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+    hello_ = SaysWantOfMemory(error) ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
   }
-  pid_ = packet.sender;
-  return absl::OkStatus();
+  return hello_;
 }
 
 absl::Status ChildProcess::Send(const nlohmann::json& fields, const std::vector<int>& descriptors) {

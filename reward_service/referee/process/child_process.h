@@ -124,6 +124,7 @@ class ChildProcess {
   std::shared_ptr<Reaper> reaper_;
   std::string tail_;
   pid_t pid_ = -1;
+  absl::Status hello_;  // what AwaitHello() found once it knew the process
   bool stopped_ = false;
   bool reaped_ = false;
 };

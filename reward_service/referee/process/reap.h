@@ -7,7 +7,9 @@
 
 #include <thread>
 
+#include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
+#include "core/base/unique_fd.h"
 
 namespace warpsmith {
 
@@ -29,10 +31,21 @@ class Reaper {
   // Of a process that was killed. Waits while eight others end, so that their memory is bounded; the kernel
   // ends each in finite time, whatever it did.
   void Take(pid_t pid);
+  // Of a process that has not said hello, whose number only its first packet tells: it finds its socket closed and ends
+  // by itself, or is killed when it has spoken. Does not wait. Who says nothing for ten seconds, ends without a word,
+  // or comes when 64 others are awaited, stays in the kernel's list of processes until this one ends.
+  void TakeSilent(UniqueFd socket);
 
  private:
+  struct Silent {
+    UniqueFd socket;
+    absl::Time deadline;
+  };
+
   BoundedQueue<pid_t> ending_;
+  BoundedQueue<Silent> silent_;
   std::thread thread_;
+  std::thread silent_thread_;
 };
 
 }  // namespace warpsmith

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "reward_service/jail/packet.h"
 #include "reward_service/measure/lane.h"
 #include "tests/support/catch.h"
 
@@ -142,6 +144,35 @@ TEST_CASE("a reaper that is given more processes than it holds waits, and reaps 
   }
   reaper.reset();
   for (const pid_t pid : pids) CHECK(IsReaped(pid));
+}
+
+// The referee's end of a process that does nothing before it reads the end of its socket, says who it is where it
+// `speaks`, and then does nothing until it is killed.
+UniqueFd StartSilentProcess(bool speaks, pid_t* pid) {
+  auto pair = MakePacketPair();
+  REQUIRE(pair.ok());
+  const int on = 1;
+  REQUIRE(setsockopt(pair->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0);
+  *pid = fork();
+  if (*pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pair->first.Reset();
+    (void)ReceivePacket(pair->second.get());
+    if (!speaks) _exit(0);
+    (void)SendPacket(pair->second.get(), {{"op", "hello"}});
+    for (;;) pause();
+  }
+  return std::move(pair->first);
+}
+
+TEST_CASE("a process that has not said hello is told to end, and reaped once it says who it is") {
+  pid_t late = 0, mute = 0;
+  auto reaper = std::make_unique<Reaper>();
+  reaper->TakeSilent(StartSilentProcess(/*speaks=*/false, &mute));  // keeps nobody waiting
+  reaper->TakeSilent(StartSilentProcess(/*speaks=*/true, &late));
+  reaper.reset();
+  CHECK(IsReaped(late));
+  CHECK(waitpid(mute, nullptr, 0) == mute);  // nobody else knew of it
 }
 
 }  // namespace
