@@ -238,6 +238,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& ri
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights, Spares spares,
                                                                     ContextFor what) {
+  SparesOfKind unused;  // which end without the lock: that takes a while
   absl::MutexLock lock(&mutex_);
   const auto same = std::find_if(spares_.begin(), spares_.end(),
                                  [&](const SparesOfKind& kind) { return kind.rights == rights; });
@@ -248,7 +249,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildR
   }
   spares_.push_front(std::move(of_kind));
   if (spares_.size() > kSpareKinds) {
-    Count(spares_.back().rights, ContextFor::kUnused, spares_.back().children.size());
+    unused = std::move(spares_.back());
+    Count(unused.rights, ContextFor::kUnused, unused.children.size());
     spares_.pop_back();
   }
   auto& children = spares_.front().children;
@@ -337,10 +339,14 @@ void Zygote::PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rig
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights,
                                                                         ContextFor what) {
-  absl::MutexLock lock(&mutex_);
-  for (const SparesOfKind& kind : spares_) Count(kind.rights, ContextFor::kUnused, kind.children.size());
-  spares_.clear();
-  return ForkLocked(rights, what);
+  std::deque<SparesOfKind> unused;
+  {
+    absl::MutexLock lock(&mutex_);
+    unused.swap(spares_);
+    for (const SparesOfKind& kind : unused) Count(kind.rights, ContextFor::kUnused, kind.children.size());
+  }
+  unused.clear();  // without the lock: their ends take a while
+  return Fork(rights, what);
 }
 
 void Zygote::Count(const ChildRights& rights, ContextFor what, size_t number) {

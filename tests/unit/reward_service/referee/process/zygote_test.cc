@@ -85,6 +85,21 @@ TEST_CASE("spares are awaited, and those that cannot be are ended") {
   }
 }
 
+TEST_CASE("while spares end, others get their children") {
+  const auto zygote = StartPuppets({{"answers", {{"hello", 5000}}}});
+  REQUIRE(
+      zygote->ForkWithSpare(kOpen).ok());  // three more are asked for, each of which is waited for a while
+  std::atomic<bool> has_ended = false;
+  std::thread ends([&] {
+    (void)zygote->ForkWithoutSpares(kOpen);
+    has_ended = true;
+  });
+  absl::SleepFor(absl::Milliseconds(100));
+  CHECK(zygote->Fork(kOpen).ok());
+  CHECK_FALSE(has_ended);
+  ends.join();
+}
+
 TEST_CASE("one spare is awaited where some were asked for, and only of the same rights") {
   const auto zygote = StartPuppets({{"answers", {{"hello python", 150}}}});
   const auto took = [&](const ChildRights& rights) {
