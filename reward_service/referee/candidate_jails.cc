@@ -1,7 +1,5 @@
 #include "reward_service/referee/candidate_jails.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -185,6 +183,7 @@ absl::Status KeptJails::End(absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
     KillNow();
     jails.swap(ended_);
+    num_killed_ = 0;
     has_asked_ = false;
   }
   absl::Status status;
@@ -207,8 +206,9 @@ bool KeptJails::KillNow() {
   if (verified_ != nullptr) ended_.push_back(std::move(verified_));
   for (auto& jail : warm_) ended_.push_back(std::move(jail));
   warm_.clear();
-  for (const auto& jail : ended_) jail->jail().process().Kill();
-  return !ended_.empty();
+  const size_t num_before = std::exchange(num_killed_, ended_.size());
+  for (size_t i = num_before; i < ended_.size(); ++i) ended_[i]->jail().process().Kill();
+  return num_before < ended_.size();
 }
 
 }  // namespace warpsmith

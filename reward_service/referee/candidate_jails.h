@@ -77,7 +77,7 @@ class KeptJails;
 class AllKeptJails {
  public:
   // For whoever has the device alone, where it does not come to rest, or lacks memory: the processes are killed.
-  // Whoever keeps them starts others when it is alone. Whether there were any.
+  // Whoever keeps them starts others when it is alone. Whether there were any that nobody had killed before.
   bool Kill() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -111,7 +111,7 @@ class KeptJails {
 
  private:
   friend class AllKeptJails;
-  bool Kill() ABSL_LOCKS_EXCLUDED(mutex_);  // on any thread; whether there were any
+  bool Kill() ABSL_LOCKS_EXCLUDED(mutex_);  // on any thread; as that of all
   bool KillNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   AllKeptJails* const all_;
@@ -120,6 +120,7 @@ class KeptJails {
   std::unique_ptr<CheckedJail> verified_ ABSL_GUARDED_BY(mutex_);  // waits as they do
   bool has_asked_ ABSL_GUARDED_BY(mutex_) = false;                 // TakeWarm() was called
   std::vector<std::unique_ptr<CheckedJail>> ended_ ABSL_GUARDED_BY(mutex_);
+  size_t num_killed_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, the first ones
 };
 
 }  // namespace warpsmith

@@ -299,6 +299,22 @@ TEST_CASE("processes that are killed are not timed any more, and end as others d
   CHECK(others.empty());
 }
 
+TEST_CASE("processes that were killed before are not there to be killed again") {
+  Bench bench(CandidateKind::kNative);
+  AllKeptJails all;
+  KeptJails kept(&all);
+  kept.AddWarm(StartAhead(&bench));
+  CHECK(all.Kill());
+  CHECK_FALSE(all.Kill());
+  kept.AddEnded(StartAhead(&bench));
+  CHECK(all.Kill());
+  CHECK(kept.End(Soon()).ok());
+  CHECK_FALSE(all.Kill());
+  kept.AddWarm(StartAhead(&bench));
+  CHECK(all.Kill());
+  CHECK(kept.End(Soon()).ok());
+}
+
 TEST_CASE("who keeps nothing any more is not asked") {
   AllKeptJails all;
   { KeptJails kept(&all); }
