@@ -1,15 +1,12 @@
 #include "reward_service/cuda/late_words.h"
 
-#include <utility>
-
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith::cuda {
 namespace {
 
 constexpr unsigned kThreads = 128;
-// There from the start: of sixteen calls with 64 inputs each. A program may have all memory when more are wanted.
-constexpr int64_t kPairsAtFirst = 65536;
 
 // PTX, as of tensor_kernels.cc. A thread has a pair.
 constexpr char kText[] = R"(
@@ -55,20 +52,16 @@ absl::StatusOr<std::unique_ptr<LateWords>> LateWords::Create(const GpuContext* c
   RETURN_IF_ERROR(driver.Check(driver.api().cuModuleLoadData(&module, kText), "cuModuleLoadData"));
   RETURN_IF_ERROR(driver.Check(driver.api().cuModuleGetFunction(&words->place_, module, "place_words"),
                                "cuModuleGetFunction"));
-  ASSIGN_OR_RETURN(words->list_, GpuMemory::Allocate(context, kPairsAtFirst * sizeof(Pair)));
+  ASSIGN_OR_RETURN(words->list_, GpuMemory::Allocate(context, kPairsMax * sizeof(Pair)));
   return words;
 }
 
 absl::Status LateWords::Hold(const std::vector<Pair>& pairs) {
   static_assert(sizeof(Pair) == 32, "as the kernel lays it out");
-  const auto num_bytes = static_cast<int64_t>(pairs.size() * sizeof(Pair));
+  WS_CHECK(pairs.size() <= kPairsMax) << pairs.size();
   num_pairs_ = 0;
   if (pairs.empty()) return absl::OkStatus();
-  if (list_->num_bytes() < num_bytes) {
-    ASSIGN_OR_RETURN(auto longer, GpuMemory::Allocate(context_, num_bytes));
-    list_ = std::move(longer);
-  }
-  RETURN_IF_ERROR(list_->Write(pairs.data(), 0, num_bytes));
+  RETURN_IF_ERROR(list_->Write(pairs.data(), 0, static_cast<int64_t>(pairs.size() * sizeof(Pair))));
   num_pairs_ = pairs.size();
   return absl::OkStatus();
 }

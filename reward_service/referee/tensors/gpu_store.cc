@@ -148,8 +148,11 @@ void GpuStore::Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
   const cuda::Address start = Memory::Of(*to).address();
   std::vector<cuda::LateWords::Pair> pairs;
   std::vector<size_t> ends;  // of the pairs of each copy
+  // Where a call has more inputs than any of a task is known to have, the last ones are not late, of no call.
+  const size_t pairs_max = cuda::LateWords::kPairsMax / std::max<size_t>(1, copies.size());
   for (const TensorCopy& copy : copies) {
-    for (size_t i = 0; copy.from->on_gpu() != nullptr && i < copy.late.size(); ++i) {
+    const size_t num_pairs = copy.from->on_gpu() == nullptr ? 0 : std::min(pairs_max, copy.late.size());
+    for (size_t i = 0; i < num_pairs; ++i) {
       const cuda::Address from = Memory::Of(*copy.from->on_gpu()).address();
       const cuda::Address there = start + static_cast<cuda::Address>(copy.offset);
       const auto first = static_cast<cuda::Address>(copy.late[i].first);

@@ -39,6 +39,28 @@ TEST_CASE("memory of a GPU is what was written to it, and what a jail maps by it
   CHECK(store->Health().ok());
 }
 
+TEST_CASE("a GPU without memory keeps no copy from being made, however many of its words are to be late") {
+  constexpr size_t kNumWords = 2 * (cuda::LateWords::kPairsMax + 1);
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto made = store->Make(8 * kNumWords), to = store->Make(8 * kNumWords);
+  REQUIRE((made.ok() && to.ok()));
+  std::string text;
+  for (size_t i = 0; i < kNumWords; ++i) text += std::to_string(10'000'000 + i);
+  (*made)->Write(text.data(), 0, 8 * kNumWords);
+  const auto kept = store->Keep(**made, 0, 8 * kNumWords);
+  REQUIRE(kept.ok());
+  TensorCopy copy{&*kept, 0, 8 * kNumWords, {}};
+  for (int64_t i = 0; i < static_cast<int64_t>(kNumWords); i += 2) copy.late.push_back({8 * i, 8 * (i + 1)});
+  gpu.Say("fail cuMemAlloc_v2 2\n");
+  store->Copy({copy}, to->get());
+  CHECK(std::string((*to)->Read(0, 16), 16) == "1000000110000000");
+  CHECK(std::string((*to)->Read(8 * kNumWords - 16, 16), 16) == text.substr(text.size() - 16));
+  REQUIRE(store->GiveLateWords().ok());
+  CHECK(std::string((*to)->Read(0, 8 * kNumWords), 8 * kNumWords) == text);
+  CHECK(store->Failure().ok());
+}
+
 TEST_CASE(
     "late words of copies are other ones until they are given; what they are copied from is as before") {
   FakeGpu gpu;
