@@ -13,7 +13,7 @@
 namespace warpsmith::cuda {
 
 // The GPU's primary context, which kernels and libraries of this process share. Takes 0.2 s and some 500 MiB of
-// the GPU's memory. Made and used by one thread.
+// the GPU's memory. Whoever uses it, or what is made in it, has entered it first; Separate() for one thread at a time.
 class GpuContext {
  public:
   static absl::StatusOr<std::unique_ptr<GpuContext>> Open(int index);
@@ -45,7 +45,7 @@ class GpuContext {
 
 enum class Access { kRead = 1, kReadWrite = 3 };  // as CUmemAccess_flags
 
-// Memory on a GPU, mapped here. Who imports it sees the same bytes. Used by the context's thread.
+// Memory on a GPU, mapped here. Who imports it sees the same bytes. For one thread at a time.
 class GpuMemory {
  public:
   // At least `num_bytes`, which may be 0; what is there before the first Fill() is anybody's.

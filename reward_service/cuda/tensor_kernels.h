@@ -46,7 +46,7 @@ std::optional<Places> JoinedPlaces(const std::vector<int64_t>& shape, const std:
 
 enum class RealType { kHalf, kBrainHalf, kSingle, kDouble };
 
-// Used by the context's thread. Addresses are of memory that is mapped there.
+// For one thread at a time, in the context. Addresses are of memory that is mapped there.
 class TensorKernels {
  public:
   static absl::StatusOr<std::unique_ptr<TensorKernels>> Create(const GpuContext* context);

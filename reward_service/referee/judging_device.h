@@ -96,8 +96,8 @@ class JudgingDevice {
   // Of a program that had the device with others since then: whether a fault may have come of what they took of its
   // memory, of the host's, or of the program's seconds, and not of the program.
   virtual bool MayBeOthersDoing(const Fault& /*fault*/, absl::Time /*since*/) { return true; }
-  // Has the reference ready, once a task, beside which its candidates are timed, and what is made ready ahead for
-  // others: nobody opens the device beside whoever is timed. In a turn that may be shared, where a failure may be
+  // Has the reference ready beside which the task's candidates are timed, where it is not, and what is made ready ahead
+  // for others: nobody opens the device beside whoever is timed. In a turn that may be shared, where a failure may be
   // others' doing. The time is none of a candidate's. The task is completed.
   virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // Keeps a process that was verified beside others, to be timed behind a fresh one, where that is worth the same; ends
@@ -119,7 +119,8 @@ class JudgingDevice {
   virtual bool KillKeptCandidates() { return false; }
   // Whether so much of its memory is free that few programs lack any.
   virtual bool HasPlenty() { return true; }
-  // The same for what is itself timed: for whoever has the device alone.
+  // The same again, for the reference may have ended since, and measures what is timed once a task: for whoever has the
+  // device alone.
   virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The two sides that are timed, of a completed task, which outlives it as this device does. The
   // judgement has the lane since `lane_since`.

@@ -110,7 +110,6 @@ class Jail {
   double waited_us() const { return waited_us_; }
   // Likewise, and where it was asked for: what the GPU took for a call, but for the first third of them, or 0.
   double steady_us() const { return steady_us_; }
-  size_t num_calls() const { return num_calls_; }  // of the last run
 
   // After Run(): output `index` of one of its calls as dense bytes, valid until the next Load(). Python: shape, dtype
   // and mapping checked.
@@ -171,8 +170,8 @@ class Jail {
   Buffers buffers_;
   TaskLayout layout_;
   JudgeLimits limits_;
-  size_t slot_ = 0;  // of outputs
-  size_t num_calls_ = 0;
+  size_t slot_ = 0;            // of outputs
+  size_t num_calls_ = 0;       // of the last run
   std::vector<size_t> rooms_;  // all of them; those of the last run's calls come first
   std::mt19937_64 random_{std::random_device()()};
   uint64_t poison_lot_ = 0;  // of the last Load()

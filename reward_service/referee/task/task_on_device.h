@@ -20,9 +20,9 @@ enum class TaskUse {
   kTiming,     // and completed, with draws for two judgements: the next one's are made while one lasts
 };
 
-// Lives as long as its task. Both calls are made once, not at all where nothing is timed, by a thread
-// that makes tasks, while the lane judges others or verifies a candidate of this one: what would
-// disturb a call that is timed has to wait for the lane. INVALID_ARGUMENT: the task is at fault.
+// Lives as long as its task. StartReference() and WarmReference() are called once, not at all where nothing is
+// timed, by a thread that makes tasks, while the lane judges others or verifies a candidate of this one: what
+// would disturb a call that is timed has to wait for the lane. INVALID_ARGUMENT: the task is at fault.
 class TaskOnDevice {
  public:
   virtual ~TaskOnDevice() = default;
