@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from warpsmith_reward.connection import TlsFiles
 from warpsmith_reward.messages import Grade, Request, RewardServiceError, Verdict
 
 DEFAULT_URL = "http://127.0.0.1:8061"
+
+# "langage" and "urls" are nearer to a setting than this; no keyword that verl passes is.
+_SAME_WORD_MIN = 0.8
+_ABBREVIATION_LETTERS_MIN = 4
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,26 @@ def text_of(completion: Any) -> str:
 
 
 def settings_among(keywords: Mapping[str, Any]) -> Settings:
-    """Those of `keywords` that are settings; frameworks pass others beside them."""
-    return Settings(**{key: keywords[key] for key in Settings.__dataclass_fields__ if keywords.get(key)})
+    """Those of `keywords` that are settings; frameworks pass others beside them, which are ignored.
+
+    Raises ValueError for a name that is nearly a setting's: ignoring it would grade by the setting's default.
+    """
+    names = list(Settings.__dataclass_fields__)
+    for keyword in keywords:
+        meant = None if keyword in names else _setting_like(keyword, names)
+        if meant is not None:
+            raise ValueError(f"{keyword!r} is no setting; did you mean {meant!r}? There are {', '.join(names)}.")
+    return Settings(**{name: keywords[name] for name in names if keywords.get(name)})
+
+
+def _setting_like(keyword: str, names: list[str]) -> str | None:
+    """The setting that `keyword` misspells or abbreviates."""
+    word = keyword.lower().replace("-", "_")
+    if len(word) >= _ABBREVIATION_LETTERS_MIN:
+        for name in names:
+            if name.startswith(word):
+                return name
+    return next(iter(difflib.get_close_matches(word, names, n=1, cutoff=_SAME_WORD_MIN)), None)
 
 
 def task_of(row: Mapping[str, Any] | None) -> dict[str, str]:
