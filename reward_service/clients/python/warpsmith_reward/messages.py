@@ -49,7 +49,11 @@ class Priority(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """One candidate for one task. Give `answer`, a model's text whose last fenced block is the program, or `source`."""
+    """One candidate for one task. Give `answer`, a model's text whose last fenced block is the program, or `source`.
+
+    The program is a KernelBench one, in Python, unless `language` says otherwise: "cpp" and "cuda" are native programs.
+    Raises ValueError for both answer and source.
+    """
 
     reference_source: str
     answer: str = ""
@@ -71,6 +75,10 @@ class Request:
     # "blas" and "torch": libraries whose work counts as the program's. A native CUDA program may link cuBLAS and cuDNN
     # only where "blas" is named.
     allowed_libraries: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.answer and self.source:
+            raise ValueError("a request has both answer and source; give one of them")
 
     def to_json(self) -> dict[str, Any]:
         """The GradeRequest."""

@@ -51,6 +51,19 @@ def test_previous_code_makes_it_the_other_skill() -> None:
     assert message["candidate"] == {"language": "CANDIDATE_LANGUAGE_CPP", "source": "s"}
 
 
+def test_a_program_is_a_kernelbench_one_unless_said_otherwise() -> None:
+    assert _request().to_json()["candidate"]["language"] == "CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON"
+
+
+def test_answer_and_source_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="both answer and source"):
+        Request("r", answer="a", source="s")
+
+
+def test_an_empty_answer_is_one() -> None:
+    assert Request("r", answer="").to_json()["candidate"]["answer"] == ""
+
+
 def test_what_is_no_grade_is_an_error() -> None:
     for message in ({}, {"verdict": "VERDICT_SPLENDID"}, {"verdict": "VERDICT_CORRECT", "reward": {"value": "high"}}):
         with pytest.raises((KeyError, ValueError)):
