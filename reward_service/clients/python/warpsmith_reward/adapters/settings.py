@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpsmith_reward.connection import TlsFiles
-from warpsmith_reward.messages import Grade, Request, RewardServiceError, Verdict
+from warpsmith_reward.messages import Grade, Request, RewardServiceError, Verdict, check_known
 
 DEFAULT_URL = "http://127.0.0.1:8061"
 
@@ -20,7 +20,10 @@ _ABBREVIATION_LETTERS_MIN = 4
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one reward function. What is not given comes from WARPSMITH_REWARD_URL, WARPSMITH_REWARD_TOKEN and so on."""
+    """Of one reward function. What is not given comes from WARPSMITH_REWARD_URL, WARPSMITH_REWARD_TOKEN and so on.
+
+    Raises ValueError for a language or a device that is not known.
+    """
 
     # Several replicas, which are asked in turn: "http://a:8061,http://b:8061".
     url: str = ""
@@ -33,6 +36,9 @@ class Settings:
     certificate: str = ""
     key: str = ""
     device: str = ""
+
+    def __post_init__(self) -> None:
+        check_known(self.language, self.device)
 
     @property
     def connection(self) -> dict[str, Any]:

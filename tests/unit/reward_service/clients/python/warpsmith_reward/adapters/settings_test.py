@@ -98,6 +98,13 @@ def test_language_formula_and_device_are_those_of_the_settings() -> None:
     assert (request.language, request.formula, request.device) == ("cuda", "kevin-v1", "cuda")
 
 
+def test_settings_that_no_service_knows_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"'c\+\+' is not known; there are kernelbench_python, cpp, cuda"):
+        Settings(language="c++")
+    with pytest.raises(ValueError, match="'gpu' is not known"):
+        Settings(device="gpu")
+
+
 def test_rows_may_lack_what_is_optional() -> None:
     assert task_of(None) == task_of({"previous_source": None}) == {"previous": "", "task_id": ""}
     assert task_of({"previous_source": "p", "task_id": 7, "index": 1}) == {"previous": "p", "task_id": "7"}
