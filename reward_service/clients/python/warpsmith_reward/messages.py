@@ -30,7 +30,7 @@ class ServiceUnavailable(RewardServiceError):
 
 
 class RequestRefused(RewardServiceError):
-    """The request cannot be graded as it stands; sending it again does not help."""
+    """Sending it again does not help: the request cannot be graded as it stands, or the URL is no HTTP door."""
 
 
 class Verdict(StrEnum):
