@@ -129,6 +129,8 @@ def why_unscorable(answer: Grade | RewardServiceError) -> str | None:
 
 def reward_of(answer: Grade | RewardServiceError) -> float:
     """Raises RewardServiceError where there is no reward, for frameworks that leave out what raises."""
-    if isinstance(answer, Grade) and answer.reward is not None:
-        return answer.reward
-    raise RewardServiceError(why_unscorable(answer))
+    if isinstance(answer, RewardServiceError):
+        raise answer
+    if answer.reward is None:
+        raise RewardServiceError(why_unscorable(answer))
+    return answer.reward

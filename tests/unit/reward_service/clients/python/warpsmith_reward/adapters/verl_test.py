@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from warpsmith_reward import RequestRefused
 from warpsmith_reward.adapters.verl import compute_score
 
 from tests.support.fake_reward_door import FakeRewardDoor
@@ -39,3 +40,9 @@ def test_a_misspelt_setting_is_refused_before_anything_is_sent(door: FakeRewardD
     with pytest.raises(ValueError, match="'langage' is no setting; did you mean 'language'"):
         _score(door, "1", langage="cpp")
     assert door.posts == []
+
+
+def test_what_no_retry_can_help_raises_in_the_words_of_the_service(door: FakeRewardDoor) -> None:
+    with pytest.raises(RequestRefused, match="^no reference$"):
+        _score(door, "refused")
+    assert _score(door, "long")["infra_error"] == 1.0
