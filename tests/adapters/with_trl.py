@@ -28,8 +28,14 @@ _MODEL = os.environ["WARPSMITH_ADAPTERS_MODEL"]
 _SCRATCH = Path(os.environ["WARPSMITH_ADAPTERS_SCRATCH"])
 _TASKS = os.environ.get("WARPSMITH_ADAPTERS_TASKS")
 _STEPS = 3
-_PROMPTS_PER_STEP = 3
+_PROMPTS_PER_STEP = 2
 _ANSWERS_PER_PROMPT = 4
+_FAULT = "raise OSError('no data')"
+# Stands for every answer to a broken task: one that does not compile would be graded for that.
+_COMPILES = """```cpp
+#include <dlpack/dlpack.h>
+extern "C" int run(const DLTensor* const*, const DLTensor* const*, DLTensor* const*) { return 0; }
+```"""
 
 RewardFunction = Callable[..., Coroutine[Any, Any, list[float | None]]]
 
@@ -45,6 +51,8 @@ class _Record:
 
 def _recorded(function: RewardFunction, record: _Record) -> RewardFunction:
     async def warpsmith_reward(**arguments: Any) -> list[float | None]:
+        pairs = zip(arguments["reference_source"], arguments["completions"], strict=True)
+        arguments["completions"] = [_COMPILES if _FAULT in reference else answer for reference, answer in pairs]
         rewards = await function(**arguments)
         record.references += arguments["reference_source"]
         record.answers += arguments["completions"]
@@ -55,13 +63,13 @@ def _recorded(function: RewardFunction, record: _Record) -> RewardFunction:
 
 
 def _rows() -> list[dict[str, str]]:
-    """For every step a good task, the same with inputs that cannot be made, and one that the service refuses."""
+    """For every step a good task, and the same with inputs that cannot be made."""
     good = [json.loads(line)["reference_source"] for line in Path(_TASKS).read_text().splitlines()] if _TASKS else []
     rows = []
     for step in range(_STEPS):
         reference = good[step] if good else REFERENCE
-        broken = reference.replace("def get_inputs():", "def get_inputs():\n    raise OSError('no data')")
-        rows += [{"prompt": _prompt(reference), "reference_source": each} for each in (reference, broken, "")]
+        broken = reference.replace("def get_inputs():", f"def get_inputs():\n    {_FAULT}")
+        rows += [{"prompt": _prompt(reference), "reference_source": each} for each in (reference, broken)]
     return rows
 
 
@@ -108,8 +116,8 @@ def _check_rewards(record: _Record) -> None:
     ]
     answers = answers_of(requests)
     assert record.rewards == [answer.reward if isinstance(answer, Grade) else None for answer in answers]
-    outcomes = Counter(str(answer.verdict) if isinstance(answer, Grade) else "refused" for answer in answers)
-    assert outcomes["refused"] == _STEPS * _ANSWERS_PER_PROMPT
+    outcomes = Counter(str(answer.verdict) if isinstance(answer, Grade) else "no grade" for answer in answers)
+    assert outcomes["INVALID_TASK"] == _STEPS * _ANSWERS_PER_PROMPT, outcomes
     report(f"answers: {dict(outcomes)}")
 
 

@@ -9,6 +9,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+LANGUAGES = ("kernelbench_python", "cpp", "cuda")
+DEVICES = ("cpu", "cuda")
+
+
+def check_known(language: str, device: str) -> None:
+    """Raises ValueError, naming those that there are, for a language or a device that no service knows."""
+    if str(language).lower() not in LANGUAGES:
+        raise ValueError(f"language {language!r} is not known; there are {', '.join(LANGUAGES)}")
+    if device and str(device).lower() not in DEVICES:
+        raise ValueError(f"device {device!r} is not known; there are {', '.join(DEVICES)}; empty: the service decides")
+
 
 class RewardServiceError(Exception):
     """The service gave no grade. Whoever trains must leave the sample out, never score it 0."""
@@ -19,7 +30,7 @@ class ServiceUnavailable(RewardServiceError):
 
 
 class RequestRefused(RewardServiceError):
-    """The request cannot be graded as it stands; sending it again does not help."""
+    """Sending it again does not help: the request cannot be graded as it stands, or the URL is no HTTP door."""
 
 
 class Verdict(StrEnum):
@@ -49,7 +60,11 @@ class Priority(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """One candidate for one task. Give `answer`, a model's text whose last fenced block is the program, or `source`."""
+    """One candidate for one task. Give `answer`, a model's text whose last fenced block is the program, or `source`.
+
+    The program is a KernelBench one, in Python, unless `language` says otherwise: "cpp" and "cuda" are native programs.
+    Raises ValueError for both answer and source, and for a language or a device that is not known.
+    """
 
     reference_source: str
     answer: str = ""
@@ -71,6 +86,11 @@ class Request:
     # "blas" and "torch": libraries whose work counts as the program's. A native CUDA program may link cuBLAS and cuDNN
     # only where "blas" is named.
     allowed_libraries: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.answer and self.source:
+            raise ValueError("a request has both answer and source; give one of them")
+        check_known(self.language, self.device)
 
     def to_json(self) -> dict[str, Any]:
         """The GradeRequest."""

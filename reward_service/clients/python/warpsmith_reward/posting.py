@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -12,10 +11,9 @@ import httpx
 from warpsmith_reward.messages import Grade, RewardServiceError, ServiceUnavailable
 from warpsmith_reward.patience import Patience, Replicas
 from warpsmith_reward.retries import Again, RetryOptions, explain, explain_item
+from warpsmith_reward.transport_errors import explain_error
 
 Answer = Grade | RewardServiceError
-
-_CAUSES_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,17 @@ def steps(messages: list[dict[str, Any]], replicas: Replicas, options: RetryOpti
         index, seconds = patience.next()
         if seconds > 0:
             yield Wait(seconds)
+        url = replicas.urls[index]
         body = {"requests": [messages[i] for i in left]}
-        reply = yield Post(f"{replicas.urls[index]}/v1/grades", body, max(patience.seconds_left, 0.1))
+        reply = yield Post(f"{url}/v1/grades", body, max(patience.seconds_left, 0.1))
         failure: Again | RewardServiceError | None
-        outcome = _read(reply, len(left))
+        outcome = _read(reply, len(left), url)
         if isinstance(outcome, list):
             left, failure = _sort(left, outcome, answers)
         else:
             failure = outcome
+        if failure is not None:
+            failure = _at(url, failure)
         if isinstance(failure, Again):
             failure = patience.after(index, failure)
         if failure is not None:
@@ -63,22 +64,18 @@ def steps(messages: list[dict[str, Any]], replicas: Replicas, options: RetryOpti
     return [answers[i] for i in range(len(messages))]
 
 
-def _is_distrust(error: BaseException | None) -> bool:
-    """Whether one side refused the other's certificate, which asking again does not change."""
-    for _ in range(_CAUSES_MAX):
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        if isinstance(error, ssl.SSLError) and "_ALERT_" in (error.reason or ""):
-            return True
-        error = error and (error.__cause__ or error.__context__)
-    return False
+def _at(url: str, failure: Again | RewardServiceError) -> Again | RewardServiceError:
+    """The same, saying of which service."""
+    if isinstance(failure, Again):
+        return replace(failure, reason=f"{url}: {failure.reason}")
+    return type(failure)(f"{url}: {failure}")
 
 
-def _read(reply: Reply, count: int) -> list[dict[str, Any]] | Again | RewardServiceError:
+def _read(reply: Reply, count: int, url: str) -> list[dict[str, Any]] | Again | RewardServiceError:
     """The `count` responses of a list, or why there are none."""
-    if not isinstance(reply, httpx.Response):
-        reason = f"{type(reply).__name__}: {reply}"
-        return ServiceUnavailable(reason) if _is_distrust(reply) else Again(reason)
+    if isinstance(reply, httpx.HTTPError):
+        return explain_error(reply, url)
+    assert reply is not None, "a Post has a reply"
     try:
         body = reply.json()
     except ValueError:

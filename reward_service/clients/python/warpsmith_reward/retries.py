@@ -56,7 +56,8 @@ def _header_delay(headers: Mapping[str, str]) -> float | None:
 
 def explain(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Again | RewardServiceError:
     """What an answer that is no 200 means. What stands before the service may say its delay in a header alone."""
-    error = body.get("error", {}) if isinstance(body, dict) else {}
+    error = body.get("error") if isinstance(body, dict) else None
+    error = error if isinstance(error, dict) else {}  # what listens there may be no reward service
     message = error.get("message") or f"HTTP status {status}"
     if status in _AGAIN:
         asked = error.get("retryDelayMs")

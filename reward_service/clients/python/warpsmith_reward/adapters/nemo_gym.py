@@ -20,6 +20,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 
+from warpsmith_reward.adapters.failures import failure_log
 from warpsmith_reward.adapters.settings import Settings, numbers_of, task_of, why_unscorable
 from warpsmith_reward.client import Answer, AsyncRewardClient
 from warpsmith_reward.messages import RequestRefused, Verdict
@@ -94,4 +95,5 @@ class WarpsmithResourcesServer(SimpleResourcesServer):
         request = settings.request(body.reference_source, body.response.output_text or "", **task_of(row))
         async with AsyncRewardClient(**settings.connection) as client:
             answer = (await client.grade_all([request]))[0]
+        failure_log.warn([answer])
         return WarpsmithVerifyResponse(**{**body.model_dump(), **response_fields(answer)})

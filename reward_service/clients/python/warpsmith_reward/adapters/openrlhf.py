@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from warpsmith_reward.adapters.failures import failure_log, raise_refusal
 from warpsmith_reward.adapters.settings import Settings, numbers_of
 from warpsmith_reward.client import RewardClient
 
@@ -31,6 +32,7 @@ def reward_func(queries: list[str], prompts: list[str], labels: list[str], **_: 
     """Rewards as a tensor, scores in [0, 1] for dynamic filtering (correct or not), numbers to log.
 
     OpenRLHF asks for one sample at a time. Rewards are None where any sample of the call has none.
+    Raises RequestRefused where no retry can help.
     """
     import torch
 
@@ -40,7 +42,10 @@ def reward_func(queries: list[str], prompts: list[str], labels: list[str], **_: 
         for query, prompt, label in zip(queries, prompts, labels, strict=True)
     ]
     with RewardClient(**settings.connection) as client:
-        rows = [numbers_of(answer) for answer in client.grade_all(requests)]
+        answers = client.grade_all(requests)
+    raise_refusal(answers)
+    failure_log.warn(answers)
+    rows = [numbers_of(answer) for answer in answers]
     unscorable = any(row["infra_error"] for row in rows)
     return {
         "rewards": None if unscorable else torch.tensor([row["score"] for row in rows]),

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from warpsmith_reward.connection import TlsFiles
-from warpsmith_reward.messages import Grade, Request, RewardServiceError, Verdict
+from warpsmith_reward.messages import Grade, Request, RewardServiceError, Verdict, check_known
 
 DEFAULT_URL = "http://127.0.0.1:8061"
+
+# "langage" and "urls" are nearer to a setting than this; no keyword that verl passes is.
+_SAME_WORD_MIN = 0.8
+_ABBREVIATION_LETTERS_MIN = 4
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one reward function. What is not given comes from WARPSMITH_REWARD_URL, WARPSMITH_REWARD_TOKEN and so on."""
+    """Of one reward function. What is not given comes from WARPSMITH_REWARD_URL, WARPSMITH_REWARD_TOKEN and so on.
+
+    Raises ValueError for a language or a device that is not known.
+    """
 
     # Several replicas, which are asked in turn: "http://a:8061,http://b:8061".
     url: str = ""
@@ -28,6 +36,9 @@ class Settings:
     certificate: str = ""
     key: str = ""
     device: str = ""
+
+    def __post_init__(self) -> None:
+        check_known(self.language, self.device)
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -65,8 +76,26 @@ def text_of(completion: Any) -> str:
 
 
 def settings_among(keywords: Mapping[str, Any]) -> Settings:
-    """Those of `keywords` that are settings; frameworks pass others beside them."""
-    return Settings(**{key: keywords[key] for key in Settings.__dataclass_fields__ if keywords.get(key)})
+    """Those of `keywords` that are settings; frameworks pass others beside them, which are ignored.
+
+    Raises ValueError for a name that is nearly a setting's: ignoring it would grade by the setting's default.
+    """
+    names = list(Settings.__dataclass_fields__)
+    for keyword in keywords:
+        meant = None if keyword in names else _setting_like(keyword, names)
+        if meant is not None:
+            raise ValueError(f"{keyword!r} is no setting; did you mean {meant!r}? There are {', '.join(names)}.")
+    return Settings(**{name: keywords[name] for name in names if keywords.get(name)})
+
+
+def _setting_like(keyword: str, names: list[str]) -> str | None:
+    """The setting that `keyword` misspells or abbreviates."""
+    word = keyword.lower().replace("-", "_")
+    if len(word) >= _ABBREVIATION_LETTERS_MIN:
+        for name in names:
+            if name.startswith(word):
+                return name
+    return next(iter(difflib.get_close_matches(word, names, n=1, cutoff=_SAME_WORD_MIN)), None)
 
 
 def task_of(row: Mapping[str, Any] | None) -> dict[str, str]:
@@ -100,6 +129,8 @@ def why_unscorable(answer: Grade | RewardServiceError) -> str | None:
 
 def reward_of(answer: Grade | RewardServiceError) -> float:
     """Raises RewardServiceError where there is no reward, for frameworks that leave out what raises."""
-    if isinstance(answer, Grade) and answer.reward is not None:
-        return answer.reward
-    raise RewardServiceError(why_unscorable(answer))
+    if isinstance(answer, RewardServiceError):
+        raise answer
+    if answer.reward is None:
+        raise RewardServiceError(why_unscorable(answer))
+    return answer.reward

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
+from warpsmith_reward.adapters.failures import failure_log, raise_refusal
 from warpsmith_reward.adapters.settings import Settings, numbers_of, reward_of, task_of
 from warpsmith_reward.client import RewardClient
 
@@ -38,11 +39,13 @@ class WarpsmithEnv(BaseTextEnv):
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Grades `action`. SkyRL cannot leave a sample out: one that cannot be scored raises RewardServiceError, which
-        ends the run, or is 0 where `unscorable` says so."""
+        ends the run, or is 0 where `unscorable` says so; what no retry can help raises RequestRefused in any case."""
         request = self._settings.request(self._reference, action, **self._task)
         with RewardClient(**self._settings.connection) as client:
             answer = client.grade_all([request])[0]
         self._numbers = numbers_of(answer)
+        raise_refusal([answer])
+        failure_log.warn([answer])
         reward = self._numbers["score"] if self._unscorable == "zero" else reward_of(answer)
         return BaseTextEnvStepOutput(observations=[], reward=reward, done=True, metadata=dict(self._numbers))
 

@@ -4,7 +4,8 @@
     --group-rm --custom-rm-path warpsmith_reward.adapters.slime.group_rewards
 
 `sample.label` is the reference; `sample.metadata` may have previous_source and task_id. The service's place comes from
-WARPSMITH_REWARD_URL. A sample that cannot be scored is marked to be removed from the loss.
+WARPSMITH_REWARD_URL. A sample that cannot be scored is marked to be removed from the loss; what no retry can help
+raises RequestRefused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from warpsmith_reward.adapters.failures import failure_log, raise_refusal
 from warpsmith_reward.adapters.settings import Settings, numbers_of, task_of
 from warpsmith_reward.client import AsyncRewardClient
 
@@ -20,7 +22,10 @@ async def _numbers(samples: Sequence[Any]) -> list[dict[str, float]]:
     settings = Settings()
     requests = [settings.request(sample.label, sample.response, **task_of(sample.metadata)) for sample in samples]
     async with AsyncRewardClient(**settings.connection) as client:
-        numbers = [numbers_of(answer) for answer in await client.grade_all(requests)]
+        answers = await client.grade_all(requests)
+    raise_refusal(answers)
+    failure_log.warn(answers)
+    numbers = [numbers_of(answer) for answer in answers]
     for sample, row in zip(samples, numbers, strict=True):
         if row["infra_error"]:
             sample.remove_sample = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from warpsmith_reward.adapters.failures import failure_log, raise_refusal
 from warpsmith_reward.adapters.settings import Settings, text_of
 from warpsmith_reward.client import AsyncRewardClient
 from warpsmith_reward.messages import Grade
@@ -18,7 +19,10 @@ RewardFunction = Callable[..., Coroutine[Any, Any, list[float | None]]]
 
 
 def reward_function(**settings: Any) -> RewardFunction:
-    """`settings` are those of Settings. What cannot be scored is None, which TRL leaves out of group and loss."""
+    """`settings` are those of Settings. What cannot be scored is None, which TRL leaves out of group and loss.
+
+    The function raises RequestRefused where no retry can help, as with a formula that the service does not have.
+    """
     asked = Settings(**settings)
 
     async def warpsmith_reward(
@@ -34,6 +38,8 @@ def reward_function(**settings: Any) -> RewardFunction:
         ]
         async with AsyncRewardClient(**asked.connection) as client:
             answers = await client.grade_all(requests)
+        raise_refusal(answers)
+        failure_log.warn(answers)
         return [answer.reward if isinstance(answer, Grade) else None for answer in answers]
 
     return warpsmith_reward

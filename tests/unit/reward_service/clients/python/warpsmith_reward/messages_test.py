@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from warpsmith_reward import Grade, Priority, Request
 
@@ -49,6 +51,30 @@ def test_previous_code_makes_it_the_other_skill() -> None:
     assert message["task"]["skill"] == "SKILL_OPTIMISE"
     assert message["task"]["previousSource"] == "p"
     assert message["candidate"] == {"language": "CANDIDATE_LANGUAGE_CPP", "source": "s"}
+
+
+def test_a_program_is_a_kernelbench_one_unless_said_otherwise() -> None:
+    assert _request().to_json()["candidate"]["language"] == "CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON"
+
+
+def test_answer_and_source_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="both answer and source"):
+        Request("r", answer="a", source="s")
+
+
+def test_an_empty_answer_is_one() -> None:
+    assert Request("r", answer="").to_json()["candidate"]["answer"] == ""
+
+
+@pytest.mark.parametrize("language", ["rust", "c++", "python", ""])
+def test_a_language_that_is_not_known_is_refused_and_those_known_are_named(language: str) -> None:
+    with pytest.raises(ValueError, match=f"{re.escape(repr(language))} is not known.* kernelbench_python, cpp, cuda"):
+        Request("r", answer="a", language=language)
+
+
+def test_a_device_that_is_not_known_is_refused_and_those_known_are_named() -> None:
+    with pytest.raises(ValueError, match="'gpu' is not known; there are cpu, cuda"):
+        Request("r", answer="a", device="gpu")
 
 
 def test_what_is_no_grade_is_an_error() -> None:

@@ -48,6 +48,12 @@ def test_refusals_and_failures_are_final() -> None:
     assert isinstance(explain(500, "oops"), ServiceUnavailable)
 
 
+def test_an_error_of_another_kind_of_server_is_read_as_its_status() -> None:
+    error = explain(404, {"error": "Not Found"})
+    assert isinstance(error, RequestRefused)
+    assert str(error) == "HTTP status 404"
+
+
 def test_requests_of_a_list_have_codes() -> None:
     assert explain_item({"status": "UNAVAILABLE", "message": "stopping"}) == Again("stopping")
     full = {"status": "RESOURCE_EXHAUSTED", "message": "full", "retryDelayMs": 10}

@@ -15,13 +15,17 @@ from tests.support.fake_reward_door import FakeRewardDoor, grade_of
 
 @pytest.fixture
 def door(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRewardDoor]:
-    """Gives the reward that an answer says, nothing to "unscorable" and "invalid", and refuses "refused"."""
+    """Gives the reward that an answer says, nothing to "unscorable" and "invalid"; refuses "refused" and, as too long,
+    "long"."""
     door = FakeRewardDoor()
 
     def respond(request: dict[str, object]) -> dict[str, object]:
         answer = request["candidate"]["answer"]  # type: ignore[index]
         if answer == "refused":
             return {"error": {"status": "INVALID_ARGUMENT", "message": "no reference"}}
+        if answer == "long":
+            message = "candidate.answer has 9 bytes; this service takes at most 4"
+            return {"error": {"status": "INVALID_ARGUMENT", "message": message}}
         if answer == "unscorable":
             return {"grade": grade_of(request, verdict="VERDICT_UNSCORABLE", reward={}, verdictReason="a full disk")}
         if answer == "invalid":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from warpsmith_reward import RequestRefused
 from warpsmith_reward.adapters.openrlhf import reward_func
 
 from tests.support.fake_reward_door import FakeRewardDoor
@@ -28,7 +29,7 @@ def test_no_samples_are_no_rewards() -> None:
     assert reward_func([], [], [])["rewards"].tolist() == []
 
 
-@pytest.mark.parametrize("answer", ["unscorable", "invalid", "refused"])
+@pytest.mark.parametrize("answer", ["unscorable", "invalid", "long"])
 def test_what_cannot_be_scored_has_no_reward_and_a_score_that_is_filtered_out(
     door: FakeRewardDoor, answer: str
 ) -> None:
@@ -37,3 +38,8 @@ def test_what_cannot_be_scored_has_no_reward_and_a_score_that_is_filtered_out(
     assert result["scores"].tolist() == [-math.inf]
     assert result["extra_logs"]["infra_error"].tolist() == [1.0]
     assert list(result["extra_logs"]) == list(scored["extra_logs"])
+
+
+def test_what_no_retry_can_help_raises(door: FakeRewardDoor) -> None:
+    with pytest.raises(RequestRefused, match="no reference"):
+        reward_func(["refused"], [""], ["r"])

@@ -71,9 +71,38 @@ def test_only_settings_are_taken_from_what_a_framework_passes() -> None:
     assert settings_among({"url": "u", "language": None, "reward_router_address": "x"}) == Settings(url="u")
 
 
+@pytest.mark.parametrize(
+    ("keyword", "meant"),
+    [
+        ("langage", "language"),
+        ("Language", "language"),
+        ("lang", "language"),
+        ("urls", "url"),
+        ("formular", "formula"),
+        ("token-file", "token_file"),
+    ],
+)
+def test_a_misspelt_setting_is_refused(keyword: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"'{keyword}' is no setting; did you mean '{meant}'"):
+        settings_among({"url": "u", keyword: "cpp"})
+
+
+def test_what_verl_passes_beside_settings_is_none_misspelt() -> None:
+    names = ["reward_router_address", "reward_model_tokenizer", "sandbox_fusion_url", "concurrent_semaphore"]
+    names += ["memory_limit_mb", "model_name", "timeout", "max_resp_len", "overlong_buffer_cfg", "tokenizer"]
+    assert settings_among(dict.fromkeys(names, "x")) == Settings()
+
+
 def test_language_formula_and_device_are_those_of_the_settings() -> None:
     request = Settings(language="cuda", formula="kevin-v1", device="cuda").request("r", "a")
     assert (request.language, request.formula, request.device) == ("cuda", "kevin-v1", "cuda")
+
+
+def test_settings_that_no_service_knows_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"'c\+\+' is not known; there are kernelbench_python, cpp, cuda"):
+        Settings(language="c++")
+    with pytest.raises(ValueError, match="'gpu' is not known"):
+        Settings(device="gpu")
 
 
 def test_rows_may_lack_what_is_optional() -> None:

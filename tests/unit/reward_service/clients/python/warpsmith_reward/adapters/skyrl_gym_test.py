@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from warpsmith_reward.messages import RewardServiceError
+from warpsmith_reward.messages import RequestRefused, RewardServiceError
 
 from tests.support.fake_reward_door import FakeRewardDoor
 
@@ -50,3 +50,5 @@ def test_zero_is_for_those_who_ask_for_it(load_adapter: Callable[..., Any], door
     env = _env(load_adapter, unscorable="zero")
     assert env.step("unscorable")["reward"] == 0.0
     assert env.get_metrics()["infra_error"] == 1.0
+    with pytest.raises(RequestRefused, match="no reference"):
+        env.step("refused")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+from warpsmith_reward import RequestRefused
 from warpsmith_reward.adapters.slime import group_rewards, reward
 
 from tests.support.fake_reward_door import FakeRewardDoor
@@ -31,6 +33,11 @@ def test_a_removed_sample_leaves_the_mean_of_its_group_as_it_is(door: FakeReward
 
 
 def test_a_group_without_any_reward_is_removed_whole(door: FakeRewardDoor) -> None:
-    group = [_sample("refused"), _sample("unscorable")]
+    group = [_sample("long"), _sample("unscorable")]
     assert asyncio.run(group_rewards(None, group)) == [0.0, 0.0]
     assert all(sample.remove_sample for sample in group)
+
+
+def test_what_no_retry_can_help_raises(door: FakeRewardDoor) -> None:
+    with pytest.raises(RequestRefused, match="no reference"):
+        asyncio.run(group_rewards(None, [_sample("1"), _sample("refused")]))
