@@ -12,6 +12,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/call_failure.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "proto/device_names.h"
@@ -256,6 +257,14 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     for (const std::string& device : options_.devices) request.add_devices(DeviceOfName(device));
     v1::GetStatusResponse response;
     const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
+    if (absl::IsUnimplemented(status)) {
+      return ExplainCallFailure(status, worker->channel,
+                                {.address = worker->address,
+                                 .kind = "rollout worker",
+                                 .way_out = "",
+                                 .other_service = "warpsmith.v1.RewardService",
+                                 .other_kind = "reward service"});
+    }
     if (!status.ok()) return At(worker->address, status);
     identities.push_back({.layout_sha256 = response.layout_sha256(),
                           .prompts_sha256 = response.prompts_sha256(),

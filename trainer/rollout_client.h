@@ -54,8 +54,9 @@ class RolloutClient : public GroupGenerator {
 
   // Waits until every worker serves, for all of them together no longer than the options say. Errors: those of
   // AwaitAnyServing; INVALID_ARGUMENT names the formulas that there are, where the one of the options is none;
-  // FAILED_PRECONDITION what the reward service grades, where it lacks the options' language or a device of theirs.
-  // Returns who they are, in the order of their addresses.
+  // FAILED_PRECONDITION what the reward service grades, where it lacks the options' language or a device of theirs;
+  // UNIMPLEMENTED an address at which a server of another kind is. Returns who they are, in the order of their
+  // addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 
   // Gives all workers new weights: prepares on all at once, then commits on all at once, so that none runs ahead while
