@@ -19,7 +19,9 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "core/base/utf8.h"
+#include "core/rpc/call_failure.h"
 #include "core/rpc/channel.h"
+#include "core/rpc/server_address.h"
 #include "core/rpc/status.h"
 #include "proto/device_names.h"
 #include "proto/language_names.h"
@@ -113,10 +115,21 @@ absl::StatusOr<v1::Grade> CallService(const v1::GradeRequest& request,
 }
 
 absl::StatusOr<v1::Grade> GradeFiles(const GradeOptions& options, StopSignals* signals) {
+  if (!options.address.empty()) RETURN_IF_ERROR(CheckClientAddress(options.address));
   ASSIGN_OR_RETURN(const v1::GradeRequest request, MakeGradeRequest(options));
   if (!options.address.empty()) {
-    ASSIGN_OR_RETURN(const ChannelOptions channel, ReadChannelFiles(options.channel));
-    return CallService(request, CreateChannel(options.address, channel), options.timeout, signals);
+    ASSIGN_OR_RETURN(const ChannelOptions channel_options, ReadChannelFiles(options.channel));
+    const std::shared_ptr<grpc::Channel> channel = CreateChannel(options.address, channel_options);
+    absl::StatusOr<v1::Grade> grade = CallService(request, channel, options.timeout, signals);
+    if (grade.ok()) return grade;
+    const std::string way_out =
+        absl::StrCat("start `warpsmith-reward --address ", options.address, "`, or leave out --address");
+    return ExplainCallFailure(grade.status(), channel,
+                              {.address = options.address,
+                               .kind = "reward service",
+                               .way_out = way_out,
+                               .other_service = "warpsmith.v1.RolloutService",
+                               .other_kind = "rollout worker"});
   }
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   ASSIGN_OR_RETURN(const std::unique_ptr<PrivateService> service, PrivateService::Start(signals));

@@ -5,13 +5,14 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "proto/request_limits.h"
 #include "warpsmith/v1/rollout_service.pb.h"
 
 namespace warpsmith {
 
 struct RequestLimits {
   int tasks_max = 4096;
-  int num_samples_max = 256;
+  int num_samples_max = kGroupSamplesMax;
 };
 
 // INVALID_ARGUMENT naming field, value and range: an id over 128 bytes or none, no task or too many, a task

@@ -4,9 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
+#include "proto/request_limits.h"
 
 namespace warpsmith {
 namespace {
@@ -56,6 +58,18 @@ void ReadData(ConfigSection& section, WorkerConfig* config) {
   section.RequireFolder("prompts", config->prompts_directory, {"generate.txt", "optimise.txt"});
 }
 
+// Tokens of an answer that the trainer of the same file will ask for; 0 where the file has no trainer. The trainer
+// checks the section, and says what its keys mean.
+int ReadAnswerTokens(ConfigSection& trainer) {
+  if (trainer.WrittenKeys().empty()) return 0;
+  ConfigSection& grpo = trainer.Section("grpo");
+  ConfigSection& sampling = grpo.Section("sampling");
+  for (ConfigSection* const section : {&trainer, &grpo, &sampling}) section->IgnoreOtherKeys();
+  int answer_tokens = kAnswerTokensDefault;
+  sampling.Read("answer_tokens_max", &answer_tokens, IntegerRange{.min = 1, .max = 1 << 20});
+  return answer_tokens;
+}
+
 void ReadChannel(ConfigSection& section, ChannelFiles* channel) {
   section.Read("authority", &channel->tls.authority,
                {"",
@@ -86,7 +100,7 @@ void ReadDevice(ConfigSection& section, std::optional<CudaPlacement>* cuda) {
   if (!placement.ok()) section.AddError("device", StdView(placement.status().message()));
 }
 
-void ReadRollout(ConfigSection& section, WorkerConfig* config) {
+void ReadRollout(ConfigSection& section, int answer_tokens, WorkerConfig* config) {
   ReadDevice(section, &config->cuda);
   section.Read("waits_for_weights", &config->waits_for_weights,
                {"", "Whether the worker starts without weights and serves once the trainer has sent some."});
@@ -111,13 +125,19 @@ void ReadRollout(ConfigSection& section, WorkerConfig* config) {
   if (config->context_tokens_max > config->model.max_position_embeddings) {
     section.AddError("context_tokens_max", "is over the model's max_position_embeddings");
   }
+  if (answer_tokens >= config->context_tokens_max) {
+    section.AddError(
+        "context_tokens_max",
+        absl::StrCat("is ", config->context_tokens_max, ", and trainer.grpo.sampling.answer_tokens_max is ",
+                     answer_tokens, ": no room for a prompt; raise the one or lower the other"));
+  }
 }
 
 WorkerConfig ReadSections(ConfigFile& file) {
   WorkerConfig config;
   ReadModel(file.Section("model"), &config);
   ReadData(file.Section("data"), &config);
-  ReadRollout(file.Section("rollout"), &config);
+  ReadRollout(file.Section("rollout"), ReadAnswerTokens(file.Section("trainer")), &config);
   config.resolved_yaml = file.ResolvedYaml({"rollout"});
   return config;
 }

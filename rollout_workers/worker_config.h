@@ -16,7 +16,8 @@
 
 namespace warpsmith {
 
-// Sections `model` and `data`, which the trainer reads as well, and `rollout`. What the keys mean is said where
+// Sections `model` and `data`, which the trainer reads as well, and `rollout`; of `trainer`, where it is there, whether
+// its answers fit. What the keys mean is said where
 // they are read; docs/configuration.md has it.
 struct WorkerConfig {
   std::filesystem::path model_path;

@@ -8,6 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 #include "proto/language_names.h"
+#include "proto/request_limits.h"
 
 namespace warpsmith {
 namespace {
@@ -192,7 +193,7 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
       {"share", "Share of learning_rate that is left at the limit; the fall is linear. 1: no fall."});
   section.Read("num_tasks", &grpo->num_tasks, {.min = 1, .max = 4096},
                {"tasks", "Tasks in a step, each with a group of completions."});
-  section.Read("num_samples", &grpo->num_samples, {.min = 2, .max = 4096},
+  section.Read("num_samples", &grpo->num_samples, {.min = 2, .max = kGroupSamplesMax},
                {"completions", "Completions in a group."});
   section.Read("num_updates", &grpo->num_updates, {.min = 1, .max = 4096},
                {"", "Optimiser steps in a step, on equal shares of its groups."});
@@ -230,7 +231,7 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
 }
 
 void ReadEvaluation(ConfigSection& section, EvaluationSection* evaluation) {
-  section.Read("num_samples", &evaluation->num_samples, {.min = 1, .max = 1024},
+  section.Read("num_samples", &evaluation->num_samples, {.min = 1, .max = kGroupSamplesMax},
                {"completions", "Completions of each task and skill, beside a greedy one."});
   section.Read("every_steps", &evaluation->every_steps, {.min = 0},
                {"steps", "GRPO steps from one evaluation to the next. 0: only before and after GRPO."});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/request_limits.h"
 #include "trainer/transition.h"
 
 namespace warpsmith {
@@ -17,7 +18,7 @@ struct Sampling {
   double temperature = 1.0;
   double top_p = 1.0;
   int top_k = 0;
-  int answer_tokens_max = 512;
+  int answer_tokens_max = kAnswerTokensDefault;
 };
 
 // Told how many of all wanted groups have arrived, whenever one more has. Calls come one at a time, but not

@@ -12,11 +12,14 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/call_failure.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "proto/device_names.h"
 #include "proto/language_names.h"
+#include "proto/request_limits.h"
 #include "trainer/group_statistics.h"
+#include "trainer/request_split.h"
 #include "trainer/wire.h"
 #include "trainer/worker_calls.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
@@ -56,6 +59,7 @@ absl::Status At(const std::string& address, const absl::Status& status) {
 }  // namespace
 
 struct RolloutClient::Worker {
+  int index = 0;  // among the options' addresses
   std::string address;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::RolloutService::Stub> stub;
@@ -82,38 +86,16 @@ class RolloutClient::Collection {
     return wanted;
   }
 
-  // The tasks of `wanted` for each of `workers`: a task goes to the worker that was asked for it before, which
-  // holds what it has decoded; else to the one with the fewest.
-  std::vector<std::vector<int>> Share(const std::vector<int>& wanted, const std::vector<Worker*>& workers)
+  // Streams the groups of `part` from `worker` until the end or an error. A part keeps its id: the worker
+  // recognises what it has decoded and graded for it.
+  absl::Status Stream(Worker& worker, const RequestPart& part, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    std::vector<std::vector<int>> shares(workers.size());
-    std::vector<int> others;
-    for (const int index : wanted) {
-      const auto found = std::find(workers.begin(), workers.end(), places_[index].asked);
-      if (found == workers.end()) {
-        others.push_back(index);
-      } else {
-        shares[found - workers.begin()].push_back(index);
-      }
-    }
-    for (const int index : others) {
-      const auto smallest = std::min_element(
-          shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
-      smallest->push_back(index);
-      places_[index].asked = workers[smallest - shares.begin()];
-    }
-    return shares;
-  }
-
-  // Streams the groups of tasks `indices` from `worker` until the end or an error. The request keeps its id:
-  // the worker recognises what it has decoded and graded for it.
-  absl::Status Stream(Worker& worker, const std::vector<int>& indices, absl::Duration timeout)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+    const std::vector<int>& indices = part.tasks;
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
     v1::GenerateGroupsRequest wire = RequestToWire(request_, indices);
     if (!run_id_.empty()) wire.set_request_id(absl::StrCat(run_id_, "-", request_.id));
+    if (part.number > 0) wire.set_request_id(absl::StrCat(wire.request_id(), "-part-", part.number));
     const auto reader = worker.stub->GenerateGroups(&context, wire);
     Progress progress{.is_there = std::vector<bool>(indices.size())};
     absl::Status breach;
@@ -129,12 +111,12 @@ class RolloutClient::Collection {
 
   // As Stream, and while the worker has no room asks it again, as often as it says. Back-pressure: it had none
   // for as long as `wait` says, or this process is to stop.
-  absl::Status StreamOnceThereIsRoom(Worker& worker, const std::vector<int>& indices, absl::Duration timeout,
+  absl::Status StreamOnceThereIsRoom(Worker& worker, const RequestPart& part, absl::Duration timeout,
                                      const RolloutWaitOptions& wait) {
     const absl::Time began = absl::Now();
     absl::Time line_due = began;
     while (true) {
-      const absl::Status status = Stream(worker, indices, timeout);
+      const absl::Status status = Stream(worker, part, timeout);
       const absl::Time now = absl::Now();
       const absl::Duration left = began + wait.timeout - now;
       if (!IsBackPressure(status) || left <= absl::ZeroDuration() || IsStopped(wait)) return status;
@@ -146,6 +128,16 @@ class RolloutClient::Collection {
       }
       PauseUnlessStopped(*worker.channel, std::min(*GetRetryDelay(status), left), wait);
     }
+  }
+
+  // All of `parts`, one after the other: together they may be more than the worker takes at a time. Errors: the
+  // first, with which it ends.
+  absl::Status StreamParts(Worker& worker, const std::vector<RequestPart>& parts, absl::Duration timeout,
+                           const RolloutWaitOptions& wait) {
+    for (const RequestPart& part : parts) {
+      RETURN_IF_ERROR(StreamOnceThereIsRoom(worker, part, timeout, wait));
+    }
+    return absl::OkStatus();
   }
 
   bool complete() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -166,8 +158,7 @@ class RolloutClient::Collection {
   // Of one task.
   struct Place {
     std::optional<TransitionGroup> group;
-    const Worker* asked = nullptr;  // the last one
-    bool asked_again = false;       // for the sake of UNSCORABLE answers
+    bool asked_again = false;  // for the sake of UNSCORABLE answers
   };
   // Of one stream.
   struct Progress {
@@ -243,6 +234,7 @@ RolloutClient::RolloutClient(const RolloutClientOptions& options) : options_(opt
   WS_CHECK(options.limits.vocab_size > 0 && options.limits.positions_max > 0);
   for (const std::string& address : options.addresses) {
     auto worker = std::make_unique<Worker>();
+    worker->index = static_cast<int>(workers_.size());
     worker->address = address;
     worker->channel = CreateChannel(address);
     worker->stub = v1::RolloutService::NewStub(worker->channel);
@@ -265,6 +257,14 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     for (const std::string& device : options_.devices) request.add_devices(DeviceOfName(device));
     v1::GetStatusResponse response;
     const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
+    if (absl::IsUnimplemented(status)) {
+      return ExplainCallFailure(status, worker->channel,
+                                {.address = worker->address,
+                                 .kind = "rollout worker",
+                                 .way_out = "",
+                                 .other_service = "warpsmith.v1.RewardService",
+                                 .other_kind = "reward service"});
+    }
     if (!status.ok()) return At(worker->address, status);
     identities.push_back({.layout_sha256 = response.layout_sha256(),
                           .prompts_sha256 = response.prompts_sha256(),
@@ -343,6 +343,8 @@ absl::StatusOr<RolloutClient::Worker*> RolloutClient::RestoreOne() {
 
 absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const GenerateRequest& request) {
   Collection collection(request, options_.run_id, options_.limits);
+  RequestSplit split(static_cast<int>(request.tasks.size()),
+                     std::max(1, kRequestSamplesMax / std::max(1, request.num_samples)));
   absl::Status last = absl::UnavailableError("no rollout worker serves");
   for (int attempt = 0; attempt < options_.num_attempts_max; ++attempt) {
     const std::vector<int> wanted = collection.Wanted();
@@ -357,15 +359,17 @@ absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const Gener
     }
     RETURN_IF_ERROR(usable.status());
     const std::vector<Worker*>& workers = *usable;
-    const std::vector<std::vector<int>> shares = collection.Share(wanted, workers);
+    std::vector<int> indices;
+    for (const Worker* worker : workers) indices.push_back(worker->index);
+    const std::vector<std::vector<RequestPart>> shares = split.Share(wanted, indices);
 
     std::vector<absl::Status> statuses(workers.size());
     std::vector<std::thread> threads;
     for (size_t i = 0; i < workers.size(); ++i) {
       if (shares[i].empty()) continue;
       threads.emplace_back([&, i] {
-        statuses[i] = collection.StreamOnceThereIsRoom(*workers[i], shares[i], options_.generate_timeout,
-                                                       options_.wait);
+        statuses[i] =
+            collection.StreamParts(*workers[i], shares[i], options_.generate_timeout, options_.wait);
       });
     }
     for (std::thread& thread : threads) thread.join();

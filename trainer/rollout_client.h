@@ -31,7 +31,7 @@ struct RolloutClientOptions {
   std::vector<std::string> devices;
   // RunProgress::run_id. The ids of requests begin with it on their way to a worker; empty: with nothing.
   std::string run_id;
-  // Of one stream of groups.
+  // Of one stream of groups, which are those of a part.
   absl::Duration generate_timeout = absl::Minutes(20);
   // Rounds in which missing groups are asked for again.
   int num_attempts_max = 5;
@@ -54,19 +54,21 @@ class RolloutClient : public GroupGenerator {
 
   // Waits until every worker serves, for all of them together no longer than the options say. Errors: those of
   // AwaitAnyServing; INVALID_ARGUMENT names the formulas that there are, where the one of the options is none;
-  // FAILED_PRECONDITION what the reward service grades, where it lacks the options' language or a device of theirs.
-  // Returns who they are, in the order of their addresses.
+  // FAILED_PRECONDITION what the reward service grades, where it lacks the options' language or a device of theirs;
+  // UNIMPLEMENTED an address at which a server of another kind is. Returns who they are, in the order of their
+  // addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 
   // Gives all workers new weights: prepares on all at once, then commits on all at once, so that none runs ahead while
   // another refuses.
   absl::Status Publish(const PublishedWeights& weights);
 
-  // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once
-  // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
-  // cannot mend, or when no worker comes back in time while groups are missing; CANCELLED when `wait.stop` is
-  // set and no worker serves or has room. A worker without room, shared with another trainer, say, is asked
-  // again as often as it says, in each attempt for as long as `wait` allows.
+  // One group for each task, in the order of the tasks. A worker's share of more samples than kRequestSamplesMax is
+  // asked for in parts, one after the other; no group depends on the split. A group with UNSCORABLE answers is asked
+  // for once more. Errors: those of the last attempt when groups are still missing, and at once what asking again
+  // cannot mend, or when no worker comes back in time while groups are missing; CANCELLED when `wait.stop` is set and
+  // no worker serves or has room. A worker without room, shared with another trainer, say, is asked again as often as
+  // it says, in each attempt for as long as `wait` allows.
   absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override;
 
  private:

@@ -57,6 +57,21 @@ absl::StatusOr<ServerAddress> ParseServerAddress(const std::string& address) {
   return parsed;
 }
 
+absl::Status CheckClientAddress(const std::string& address) {
+  for (const std::string_view form : {"ipv4:", "ipv6:", "dns:", "unix-abstract:"}) {
+    if (address.compare(0, form.size(), form) == 0) return absl::OkStatus();
+  }
+  const size_t scheme = address.find("://");
+  if (scheme != std::string::npos) {
+    return BadAddress(address, absl::StrCat("it begins with ", address.substr(0, scheme), "://"));
+  }
+  const absl::StatusOr<ServerAddress> parsed = ParseServerAddress(address);
+  if (!parsed.ok()) return parsed.status();
+  if (parsed->socket_path.empty() && parsed->port == 0)
+    return BadAddress(address, "nobody listens at port 0");
+  return absl::OkStatus();
+}
+
 std::string FormatServerAddress(const ServerAddress& address, int bound_port) {
   if (!address.socket_path.empty()) return absl::StrCat("unix:", address.socket_path);
   return absl::StrCat(address.host, ":", bound_port);

@@ -18,6 +18,10 @@ struct ServerAddress {
 // INVALID_ARGUMENT for anything else, or a path longer than a socket address holds.
 absl::StatusOr<ServerAddress> ParseServerAddress(const std::string& address);
 
+// INVALID_ARGUMENT for what no client can dial: a scheme, "http://host:80", or no port. The forms of CreateChannel
+// that no server binds, "ipv4:10.0.0.1:50061,10.0.0.2:50061" or "dns:///name:50061", are gRPC's to check.
+absl::Status CheckClientAddress(const std::string& address);
+
 // The address a client dials once `bound_port` is known.
 std::string FormatServerAddress(const ServerAddress& address, int bound_port);
 

@@ -29,6 +29,13 @@ def test_the_file_with_every_key_is_a_run() -> None:
     assert resolved.returncode == 0, resolved.stderr
 
 
+def test_a_context_too_small_for_the_trainers_answers_is_refused_by_key() -> None:
+    refused = _config(Path("configs/smoke.yaml"), "rollout.context_tokens_max=100")
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1, refused.stderr
+    assert "rollout.context_tokens_max: is 100, and trainer.grpo.sampling.answer_tokens_max is 256" in refused.stderr
+
+
 def test_the_faults_of_all_sections_are_named_at_once_and_once(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     text = Path("configs/smoke.yaml").read_text()

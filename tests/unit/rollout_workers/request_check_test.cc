@@ -1,5 +1,6 @@
 #include "rollout_workers/request_check.h"
 
+#include "rollout_workers/engine.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -20,6 +21,10 @@ std::string Fault(const v1::GenerateGroupsRequest& request, RequestLimits limits
 }
 
 }  // namespace
+
+TEST_CASE("an engine takes a request as large as clients make them") {
+  CHECK(EngineOptions().samples_max == kRequestSamplesMax);
+}
 
 TEST_CASE("a request is refused for the first field that is wrong, by name and value") {
   CHECK(CheckRequest(Request(), {}).ok());

@@ -67,6 +67,20 @@ TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their 
   CHECK_THAT(fault("{context_tokens_max: 4096}"), Catch::Contains("max_position_embeddings"));
 }
 
+TEST_CASE("a context without room for a prompt beside the trainer's answers is refused") {
+  const auto fault = [](const std::string& rest) {
+    return std::string(Read(std::string(kModel) + rest).status().message());
+  };
+  const std::string sampling = "trainer: {num_threads: 1, grpo: {sampling: {answer_tokens_max: 256}}}\n";
+  CHECK(fault(sampling + "rollout: {context_tokens_max: 257}\n").empty());
+  const std::string full = fault(sampling + "rollout: {context_tokens_max: 256}\n");
+  CHECK_THAT(full, Catch::Contains("run.yaml:5:31: rollout.context_tokens_max: is 256") &&
+                       Catch::Contains("trainer.grpo.sampling.answer_tokens_max is 256"));
+  CHECK_THAT(fault("trainer: {num_threads: 1}\nrollout: {context_tokens_max: 100}\n"),
+             Catch::Contains("answer_tokens_max is 512"));
+  CHECK(fault("rollout: {context_tokens_max: 100}\n").empty());  // another trainer's answers may be short
+}
+
 TEST_CASE("faults of all sections that the worker reads are reported at once, and no other's") {
   const std::string faults(
       Read("model: {vocab_size: x, hidden_size: 8}\ndata: {tokenizer: nowhere, tran: x}\n"

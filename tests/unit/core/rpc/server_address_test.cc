@@ -45,6 +45,23 @@ TEST_CASE("addresses that cannot be are refused") {
   CHECK(ParseServerAddress("unix:/" + std::string(106, 'x')).ok());
 }
 
+TEST_CASE("a client's address has a port and no scheme") {
+  for (const char* address : {"127.0.0.1:80", "[::1]:80", "name:80", "unix:/run/x.sock",
+                              "ipv4:10.0.0.1:80,10.0.0.2:80", "dns:///name:80"}) {
+    INFO(address);
+    CHECK(CheckClientAddress(address).ok());
+  }
+  for (const char* address :
+       {"", "nohost.example", "name:0", "http://name:80", "http://name", "grpc://name:80"}) {
+    INFO(address);
+    const absl::Status refused = CheckClientAddress(address);
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK_THAT(std::string(refused.message()), Catch::Contains("write host:port or unix:/path"));
+  }
+  CHECK_THAT(std::string(CheckClientAddress("http://name:80").message()),
+             Catch::Contains("begins with http://"));
+}
+
 TEST_CASE("a socket with a live server is in use, one left behind is free, a file is in the way") {
   TemporaryDirectory directory;
   const std::string live = directory.path() / "live", dead = directory.path() / "dead",
