@@ -129,7 +129,7 @@ def test_an_answer_without_a_grade_is_named_and_a_batch_without_any_is_left(
     answers = _answers(tmp_path, {"one": "first", "two": "lost", "three": "lost too"})
     assert main(_words(tmp_path, door, answers, "--batch", "2")) == 1
     said = capsys.readouterr().out
-    assert "1 of 2 graded" in said and "no grade of two: no such device" in said
+    assert "1 of 2 graded" in said and "no grade of two: " in said and ": no such device" in said
     assert "failed: three and 0 more" in said and "1 pieces are left" in said
 
 
