@@ -10,7 +10,7 @@
 
 namespace warpsmith {
 
-// Offsets of two words, aligned, that whoever looks at a copy finds one in the other's place until
+// Two words of a call's tensors, by their aligned offsets. In a copy each lies in the other's place until
 // TensorStore::GiveLateWords().
 struct LatePair {
   static constexpr int64_t kWordBytes = 8;
