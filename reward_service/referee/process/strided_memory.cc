@@ -110,13 +110,16 @@ bool IsDense(const StridedTensor& tensor) {
 
 bool IsWithin(const StridedTensor& tensor, int64_t num_bytes_max) {
   if (tensor.strides.size() != tensor.shape.size()) return false;
-  int64_t span = tensor.element_bytes;
+  int64_t left = num_bytes_max - tensor.element_bytes;
   for (size_t d = 0; d < tensor.strides.size(); ++d) {
-    if (tensor.strides[d] < 0 || tensor.strides[d] > num_bytes_max) return false;
-    span += (tensor.shape[d] - 1) * tensor.strides[d] * tensor.element_bytes;
-    if (span > num_bytes_max) return false;
+    const int64_t stride = tensor.strides[d], steps = tensor.shape[d] - 1;
+    if (stride < 0 || stride > num_bytes_max) return false;
+    if (steps <= 0 || stride == 0) continue;
+    // No product that may be too large for its type.
+    if (steps > left / (stride * tensor.element_bytes)) return false;
+    left -= steps * stride * tensor.element_bytes;
   }
-  return true;
+  return left >= 0;
 }
 
 bool SharesElements(const StridedTensor& tensor) {

@@ -101,6 +101,19 @@ TEST_CASE("elements that can lie at one address are found") {
   CHECK(SharesElements({{2, 3}, {2, 1}, 4}));
 }
 
+TEST_CASE("elements span what lies from the first to the end of the last") {
+  CHECK(IsWithin({{2, 3}, {3, 1}, 4}, 24));
+  CHECK_FALSE(IsWithin({{2, 3}, {3, 1}, 4}, 23));
+  CHECK(IsWithin({{3, 2}, {1, 3}, 4}, 24));
+  CHECK(IsWithin({{}, {}, 4}, 4));
+  CHECK_FALSE(IsWithin({{}, {}, 4}, 3));
+  CHECK(IsWithin({{1, 1000}, {0, 0}, 4}, 4));
+  CHECK_FALSE(IsWithin({{2}, {-1}, 4}, 24));
+  CHECK_FALSE(IsWithin({{2, 3}, {1}, 4}, 24));
+  // A span of 2^72 bytes.
+  CHECK_FALSE(IsWithin({{int64_t{1} << 35, 2}, {int64_t{1} << 35, 1}, 4}, int64_t{1} << 37));
+}
+
 TEST_CASE("dense is what lies one behind the other in row-major order") {
   CHECK(IsDense({{2, 3}, {3, 1}, 4}));
   CHECK(IsDense({{}, {}, 4}));
