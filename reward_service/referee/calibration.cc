@@ -16,7 +16,7 @@
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/statistics.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/tensors/uncached_copy.h"
 #include "reward_service/referee/timing_plan.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/task/room_on_device.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 
@@ -24,7 +24,7 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
   // A GPU can wait for a value in memory. So whoever is timed has inputs of its own as far as there is memory: what the
   // reference is given would set off a candidate's work, on the reference's clock or on nobody's.
   const ContextFor what = baseline == nullptr ? ContextFor::kVerified : ContextFor::kTimed;
-  return StartWith(task, num_threads, what, [&](CpuTask& kept) -> absl::StatusOr<Buffers> {
+  return StartWith(task, num_threads, what, [&](LaneTask& kept) -> absl::StatusOr<Buffers> {
     const bool is_timed = baseline != nullptr || kept.store().HasPlenty();
     if (is_timed && kept.store().on_gpu()) {
       absl::StatusOr<Buffers> own = kept.OwnBuffers(task.layout(), request_.kind);
@@ -36,7 +36,7 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
 
 absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int num_threads) {
   return StartWith(task, num_threads, ContextFor::kTimed,
-                   [&](CpuTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
+                   [&](LaneTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
 }
 
 ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
@@ -45,7 +45,7 @@ ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
           .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
           .sealed = options_.room == Room::kSealed,
-          .gpu = CpuTask::Of(task).store().on_gpu(),
+          .gpu = LaneTask::Of(task).store().on_gpu(),
           .launch_queues = NumLaunchQueues(task)};
 }
 
@@ -62,8 +62,8 @@ void CandidateJails::AwaitSpare(PreparedTask& task) {
 
 absl::StatusOr<StartedJail> CandidateJails::StartWith(
     PreparedTask& task, int num_threads, ContextFor what,
-    absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers) {
-  DeviceTurn* const turn = CpuTask::Of(task).store().turn();
+    absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers) {
+  DeviceTurn* const turn = LaneTask::Of(task).store().turn();
   const bool beside_others = turn != nullptr && turn->is_shared();
   const ChildRights rights = RightsFor(task);
   std::optional<InPhase> phase(std::in_place, Phase::kStart);
@@ -74,9 +74,9 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
       request_.with_streams ? options_.zygote->Fork(rights, what)
                             : options_.zygote->ForkWithSpare(rights, spares, what);
   phase.emplace(Phase::kBuffers);
-  RoomOnDevice room_for_buffers(&CpuTask::Of(task), options_.deadline);
+  RoomOnDevice room_for_buffers(&LaneTask::Of(task), options_.deadline);
   absl::StatusOr<Buffers> buffers = absl::UnknownError("not made");
-  do buffers = make_buffers(CpuTask::Of(task));
+  do buffers = make_buffers(LaneTask::Of(task));
   while (!buffers.ok() && room_for_buffers.MayBeThere(buffers.status()));
   RETURN_IF_ERROR(buffers.status());
   absl::Duration waited = room_for_buffers.waited();
@@ -86,7 +86,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
     // A spare has entered its jail beside others, who may have had all memory of the GPU, or of the host. The zygote
     // also tells here that it could not fork an earlier one.
     LogWarning(absl::StrCat("another process in the place of a spare: ", hello.message()));
-    RoomOnDevice room(&CpuTask::Of(task), options_.deadline);
+    RoomOnDevice room(&LaneTask::Of(task), options_.deadline);
     do {
       process = options_.zygote->ForkWithoutSpares(rights, what);
       hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
@@ -103,7 +103,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.
   ASSIGN_OR_RETURN(std::optional<Fault> fault, jail->Begin(program, beside_others ? nullptr : options_.lane));
-  const auto return_buffers = [&kept = CpuTask::Of(task)](Buffers used) {
+  const auto return_buffers = [&kept = LaneTask::Of(task)](Buffers used) {
     kept.ReturnBuffers(std::move(used));
   };
   return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),

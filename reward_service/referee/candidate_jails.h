@@ -13,8 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/referee/checked_jail.h"
-#include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/judging_device.h"
+#include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
 #include "reward_service/referee/task/prepared_task.h"
@@ -34,7 +34,7 @@ struct CandidateJailOptions {
   const Lane* lane = nullptr;
   int64_t memory_bytes_max = 0;
   Room room = Room::kSealed;
-  bool tells_launches = false;  // of CpuTools
+  bool tells_launches = false;  // of LaneTools
   absl::Time deadline;
 };
 
@@ -59,7 +59,7 @@ class CandidateJails {
 
  private:
   absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
-                                        absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers);
+                                        absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers);
   ChildRights RightsFor(PreparedTask& task) const;
   int NumLaunchQueues(const PreparedTask& task) const;
   Program MakeProgram(const PreparedTask& task, int num_threads) const;

@@ -33,7 +33,7 @@ double LeastMicroseconds(const TaskLayout& layout, const RefereeFacts& facts, in
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JudgingDevice>> CpuDevice::Open(const CpuTools& tools,
+absl::StatusOr<std::unique_ptr<JudgingDevice>> CpuDevice::Open(const LaneTools& tools,
                                                                const Judgement& judgement) {
   judgement.measurement->mutable_advice_facts()->set_num_lane_cores(tools.lane->num_threads());
   UniqueFd source_fd;
@@ -63,7 +63,7 @@ absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Roo
   const Lane& lane = *tools_.lane;
   // On a GPU it may be timed, too, and threads of the host do not overwrite each other's work there.
   const int num_threads =
-      CpuTask::Of(task).store().on_gpu()
+      LaneTask::Of(task).store().on_gpu()
           ? lane.num_threads()
           : std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
   ASSIGN_OR_RETURN(StartedJail started, JailsIn(room).Start(task, nullptr, num_threads));
@@ -84,7 +84,7 @@ bool CpuDevice::CanBeTimed(CheckedJail& jail) const {
 }
 
 std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
-  while (kept_ && kept_->num_warm() < num && CpuTask::Of(task).store().HasPlenty()) {
+  while (kept_ && kept_->num_warm() < num && LaneTask::Of(task).store().HasPlenty()) {
     absl::StatusOr<StartedJail> started = JailsIn(room).StartAhead(task, tools_.lane->num_threads());
     if (!started.ok()) {
       LogInfo(absl::StrCat("a process to be timed is not made ready ahead: ", started.status().ToString()));
@@ -107,8 +107,8 @@ absl::Status CpuDevice::EndCandidates() {
 absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTask& task, Room room,
                                                                      absl::Time lane_since) {
   EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
-  return std::make_unique<CpuTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
-                                     lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
+  return std::make_unique<LaneTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
+                                      lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
 }
 
 TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {

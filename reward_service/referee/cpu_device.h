@@ -11,15 +11,15 @@
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
-#include "reward_service/referee/cpu_timing.h"
 #include "reward_service/referee/judging_device.h"
+#include "reward_service/referee/lane_timing.h"
 #include "reward_service/referee/process/blas_zygote.h"
 #include "reward_service/referee/process/zygote.h"
 
 namespace warpsmith {
 
 // What a lane's judgements share; all outlives them.
-struct CpuTools {
+struct LaneTools {
   const Lane* lane = nullptr;
   Zygote* native_zygote = nullptr;
   Zygote* python_zygote = nullptr;
@@ -37,14 +37,14 @@ struct CpuTools {
 class CpuDevice : public JudgingDevice {
  public:
   // `tools` outlives it.
-  static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools,
+  static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const LaneTools& tools,
                                                              const Judgement& judgement);
 
   void AwaitSpare(PreparedTask& task, Room room) override { JailsIn(room).AwaitSpare(task); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // Which was ended where it failed beside another candidate; else it is warm since the task was completed.
   absl::Status PrepareReference(PreparedTask& task) override {
-    return CpuTask::Of(task).AwaitReference(task);
+    return LaneTask::Of(task).AwaitReference(task);
   }
   void KeepVerified(std::unique_ptr<CheckedProgram> program) override;
   std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
@@ -58,7 +58,7 @@ class CpuDevice : public JudgingDevice {
   absl::Status CheckHealth() override { return absl::OkStatus(); }
 
  private:
-  CpuDevice(const CpuTools& tools, const Judgement& judgement, Zygote* zygote, UniqueFd source_fd)
+  CpuDevice(const LaneTools& tools, const Judgement& judgement, Zygote* zygote, UniqueFd source_fd)
       : tools_(tools), judgement_(judgement), zygote_(zygote), source_fd_(std::move(source_fd)) {
     if (tools.kept != nullptr) kept_.emplace(tools.kept);
   }
@@ -69,7 +69,7 @@ class CpuDevice : public JudgingDevice {
   // has not lacked memory, for want of which a program may go a slower way without a word.
   bool CanBeTimed(CheckedJail& jail) const;
 
-  const CpuTools& tools_;
+  const LaneTools& tools_;
   const Judgement judgement_;
   Zygote* const zygote_;           // of the candidate's jails
   const UniqueFd source_fd_;       // of a Python candidate

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/referee/timing_plan.h"
 
@@ -45,7 +45,7 @@ bool CopiesAreSmall(const TaskLayout& layout, const RefereeFacts& facts) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& tools, GpuStore* store,
+absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const LaneTools& tools, GpuStore* store,
                                                                const Judgement& judgement) {
   ASSIGN_OR_RETURN(auto host, CpuDevice::Open(tools, judgement));
   return absl::WrapUnique(new GpuDevice(tools, store, judgement, std::move(host)));
@@ -88,7 +88,7 @@ void GpuDevice::AwaitSpares() {
 absl::Status GpuDevice::PrepareReference(PreparedTask& task) {
   {
     const InPhase phase(Phase::kPrepare);
-    RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
+    RETURN_IF_ERROR(LaneTask::Of(task).AwaitReference(task));
   }
   AwaitSpares();
   return absl::OkStatus();
@@ -105,7 +105,7 @@ std::optional<Fault> GpuDevice::PrepareCandidates(PreparedTask& task, Room room,
 
 absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
   // Which may have ended since it was made ready, as all do where somebody has left work.
-  RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
+  RETURN_IF_ERROR(LaneTask::Of(task).AwaitReference(task));
   AwaitSpares();  // those that others have asked for since
   forms_.clear();
   for (const std::string& key : judgement_.request.timing.baselines) {
@@ -118,7 +118,7 @@ absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
 }
 
 absl::StatusOr<FormTime> GpuDevice::MeasureOnce(const ReferenceForm& form, PreparedTask& task) {
-  CpuTask& kept = CpuTask::Of(task);
+  LaneTask& kept = LaneTask::Of(task);
   const std::string key(form.key);
   const absl::Duration for_candidate = absl::Seconds(judgement_.request.limits.lane_seconds_max);
   if (const auto known = kept.form_times().find(key); known != kept.form_times().end()) return known->second;

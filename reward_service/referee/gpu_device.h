@@ -17,7 +17,7 @@ namespace warpsmith {
 class GpuDevice : public JudgingDevice {
  public:
   // Both outlive it. The tools' zygotes, and the empty candidates, can reach the store.
-  static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools, GpuStore* store,
+  static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const LaneTools& tools, GpuStore* store,
                                                              const Judgement& judgement);
 
   DeviceTurn* turn() override { return store_->turn(); }
@@ -57,7 +57,7 @@ class GpuDevice : public JudgingDevice {
   absl::Status Failure() override { return store_->Failure(); }
 
  private:
-  GpuDevice(const CpuTools& tools, GpuStore* store, const Judgement& judgement,
+  GpuDevice(const LaneTools& tools, GpuStore* store, const Judgement& judgement,
             std::unique_ptr<JudgingDevice> host)
       : tools_(tools),
         store_(store),
@@ -70,7 +70,7 @@ class GpuDevice : public JudgingDevice {
   // on; for another reason it is unavailable this time alone.
   absl::StatusOr<FormTime> MeasureOnce(const ReferenceForm& form, PreparedTask& task);
 
-  const CpuTools& tools_;
+  const LaneTools& tools_;
   GpuStore* const store_;
   const Judgement judgement_;
   const bool is_native_;

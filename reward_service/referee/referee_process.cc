@@ -25,9 +25,9 @@
 #include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
-#include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
+#include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/process/cuda_libraries.h"
 #include "reward_service/referee/process/judgement_log.h"
 #include "reward_service/referee/process/service_packets.h"
@@ -106,7 +106,7 @@ class RefereeProcess {
     start_laps_.Add("Torch");
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
-        CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
+        LaneTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
         num_tasks_max_, tasks_bytes_max_, NumTaskMakers());
     return absl::OkStatus();
   }
@@ -360,7 +360,7 @@ class RefereeProcess {
   std::unique_ptr<EmptyCandidate> empty_python_;
   AllKeptJails kept_;
   CorePace core_pace_;
-  CpuTools cpu_;
+  LaneTools cpu_;
   JudgeTools tools_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<LackingMemory> lacking_memory_;

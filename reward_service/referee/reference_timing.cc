@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 
 namespace warpsmith {
 namespace {
@@ -125,7 +125,7 @@ absl::StatusOr<FormTime> TimeForm(TimingDevice* device, TimerOptions options) {
 
 absl::StatusOr<FormTime> MeasureForm(const ReferenceForm& form, PreparedTask& task, const Lane& lane,
                                      TimingDevice* eager, const TimerOptions& options) {
-  CpuTask& kept = CpuTask::Of(task);
+  LaneTask& kept = LaneTask::Of(task);
   const FormLimit ready{form.time_max};
   const FormLimit all{MeasureTimeMax(form), ready.since};
   ASSIGN_OR_RETURN(const auto jail, kept.StartForm(task, form));

@@ -9,7 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/unique_fd.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 #include "tests/support/puppet_zygote.h"
 
 namespace warpsmith {
@@ -42,7 +42,7 @@ inline JudgeRequest PuppetRequest(CandidateKind kind) {
 // On a CPU, whose baselines are puppets of the zygote.
 inline PlaceTask PuppetPlace(Zygote* zygote, const TaskLimits& limits = PuppetTaskLimits()) {
   static const RefereeFacts facts;
-  return CpuTask::Place(zygote, limits, 1, HostStore(), facts);
+  return LaneTask::Place(zygote, limits, 1, HostStore(), facts);
 }
 
 // A zygote of puppets and an examined task of it.

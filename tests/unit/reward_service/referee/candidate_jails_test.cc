@@ -109,7 +109,7 @@ TEST_CASE("who waits while others are timed has inputs that nobody else has") {
 TEST_CASE("who is timed beside a baseline shares its inputs") {
   Bench bench(CandidateKind::kNative);
   REQUIRE(bench.puppets.task->Complete().ok());
-  const Jail& baseline = *CpuTask::Of(*bench.puppets.task).baselines()[1];
+  const Jail& baseline = *LaneTask::Of(*bench.puppets.task).baselines()[1];
   CHECK(bench.Start(&baseline)->jail->jail().inputs() == baseline.inputs());
   CHECK(bench.Start()->jail->jail().inputs() != baseline.inputs());
   CHECK_FALSE(bench.Start()->jail->jail().has_own_inputs());
@@ -171,7 +171,7 @@ struct GpuBench {
   const RefereeFacts facts;
   PreparedTask task{
       PuppetTaskSource(), 7, PuppetTaskLimits(),
-      zygote.get(),       1, CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts)};
+      zygote.get(),       1, LaneTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts)};
   const JudgeRequest request = PuppetRequest(CandidateKind::kNative);
   v1::Measurement measurement;
   CandidateJails jails{{.zygote = zygote.get(),

@@ -39,7 +39,7 @@ struct Bench {
 
   PuppetTask puppets;
   JudgeRequest request;
-  CpuTools tools;
+  LaneTools tools;
   v1::Measurement measurement;
   std::unique_ptr<JudgingDevice> device;
 };
@@ -113,7 +113,7 @@ TEST_CASE("a process that has used its seconds beside others is not kept to be t
 
 TEST_CASE("the outputs of a candidate that was verified serve the next one") {
   Bench bench(kNative);
-  CpuTask& task = CpuTask::Of(*bench.puppets.task);
+  LaneTask& task = LaneTask::Of(*bench.puppets.task);
   bench.Start();  // and end
   Buffers used = *task.BorrowBuffers(bench.layout(), kNative, nullptr);
   const TensorMemory* const slot = used.outputs[0].get();

@@ -24,7 +24,7 @@ struct Bench {
   FakeGpu gpu;
   PuppetTask puppets;
   JudgeRequest request;
-  CpuTools tools;
+  LaneTools tools;
   std::unique_ptr<GpuStore> store;
   v1::Measurement measurement;
   std::unique_ptr<JudgingDevice> device;

@@ -56,7 +56,7 @@ struct Bench {
   const std::unique_ptr<Zygote> zygote;
   TaskPool pool;
   const std::unique_ptr<EmptyCandidate> empty;
-  CpuTools cpu;
+  LaneTools cpu;
   JudgeRequest request;
 };
 

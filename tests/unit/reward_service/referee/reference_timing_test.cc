@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/base/log.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_timing_device.h"
 #include "tests/support/puppet_task.h"
@@ -118,7 +118,7 @@ absl::StatusOr<FormTime> Measure(const nlohmann::json& script, const ReferenceFo
   options.can_sample = false;
   options.input_sets = puppets.task->timing_draws();
   const auto time = MeasureForm(form, *puppets.task, PuppetLane(), &eager, options);
-  for (const auto& baseline : CpuTask::Of(*puppets.task).baselines()) {
+  for (const auto& baseline : LaneTask::Of(*puppets.task).baselines()) {
     CHECK(baseline->process().num_threads() > 0);  // those of the eager reference live
   }
   return time;
@@ -163,7 +163,7 @@ TEST_CASE("a call has no more time than is left of the limit of all, and none on
     const nlohmann::json script = {{"answers", {{"run Model cuda_graph", "silent"}}}};
     PuppetTask puppets(script);
     WS_CHECK(puppets.task->Complete().ok());
-    CpuTask& kept = CpuTask::Of(*puppets.task);
+    LaneTask& kept = LaneTask::Of(*puppets.task);
     const auto jail = *kept.StartForm(*puppets.task, kForm);
     const Program program = kept.ProgramOf(*puppets.task, "cuda_graph", absl::Now() + absl::Seconds(20));
     WS_CHECK(!*jail->Begin(program, nullptr));

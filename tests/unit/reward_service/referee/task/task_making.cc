@@ -9,7 +9,7 @@
 #include "core/base/check.h"
 #include "core/base/sha256.h"
 #include "reward_service/measure/referee.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 
 namespace warpsmith {
 
@@ -34,7 +34,7 @@ TaskLimits TestLimits() {
 
 PlaceTask TestPlace() {
   static const RefereeFacts facts;
-  return CpuTask::Place(&TestZygote(), TestLimits(), 1, HostStore(), facts);
+  return LaneTask::Place(&TestZygote(), TestLimits(), 1, HostStore(), facts);
 }
 
 TaskSource SmallTask(const std::string& constructor, const std::string& forward, const std::string& inputs) {

@@ -1,4 +1,4 @@
-#include "reward_service/referee/cpu_timing.h"
+#include "reward_service/referee/lane_timing.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ void Sampled(ProfileSampler* sampler, Jail& jail, const Lane& lane, double expec
 
 }  // namespace
 
-class CpuTiming::ReferenceSide : public TimedSide {
+class LaneTiming::ReferenceSide : public TimedSide {
  public:
   ReferenceSide(Jail* jail, const Lane* lane) : jail_(jail), lane_(lane) { jail_->TellSteady(false); }
 
@@ -50,7 +50,7 @@ class CpuTiming::ReferenceSide : public TimedSide {
   double us_ = 0;  // of the last call
 };
 
-class CpuTiming::CandidateSide : public TimedSide {
+class LaneTiming::CandidateSide : public TimedSide {
  public:
   // With `kept` the process stays there when it was timed without a fault.
   CandidateSide(std::unique_ptr<CheckedJail> jail, const Lane* lane, bool tells_launches, TensorStore* store,
@@ -95,9 +95,9 @@ class CpuTiming::CandidateSide : public TimedSide {
   double us_ = 0;
 };
 
-CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
-                     EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
-                     const GpuClockReader* clocks, KeptJails* kept, CorePace* pace)
+LaneTiming::LaneTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
+                       EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference,
+                       absl::Time lane_since, const GpuClockReader* clocks, KeptJails* kept, CorePace* pace)
     : jails_(jails),
       task_(task),
       lane_(lane),
@@ -108,21 +108,21 @@ CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane
       kept_(kept),
       pace_(pace) {}
 
-CpuTiming::~CpuTiming() {
+LaneTiming::~LaneTiming() {
   if (pace_ != nullptr) pace_->Learn(paces_us_);
 }
 
-double CpuTiming::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
+double LaneTiming::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
 
-absl::StatusOr<std::optional<cuda::ClockReading>> CpuTiming::ReadClocks() {
+absl::StatusOr<std::optional<cuda::ClockReading>> LaneTiming::ReadClocks() {
   if (clocks_ == nullptr) return std::nullopt;
   RETURN_IF_ERROR(clocks_->status());
-  CpuTask::Of(*task_).store().MakeCold();  // an idle GPU may say less than the clocks at which it works
+  LaneTask::Of(*task_).store().MakeCold();  // an idle GPU may say less than the clocks at which it works
   return clocks_->value()->Read();
 }
 
-absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
-  auto& baselines = CpuTask::Of(*task_).baselines();
+absl::StatusOr<TimedSide*> LaneTiming::Reference(int instance) {
+  auto& baselines = LaneTask::Of(*task_).baselines();
   baseline_ = baselines[static_cast<size_t>(instance) % baselines.size()].get();
   RETURN_IF_ERROR(lane_->Admit(baseline_->process().pid()));
   // It has waited for long: what only masked loads read may have been taken from it.
@@ -131,7 +131,7 @@ absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
   return reference_.get();
 }
 
-absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
+absl::StatusOr<StartedSide> LaneTiming::StartCandidate() {
   std::unique_ptr<CheckedJail> jail = kept_ == nullptr ? nullptr : kept_->TakeWarm();
   // It was made ready on other cores.
   if (jail != nullptr && !lane_->Admit(jail->jail().process().pid()).ok()) jail = nullptr;
@@ -144,11 +144,11 @@ absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
     fault = std::move(started.fault);
   }
   auto side = std::make_unique<CandidateSide>(std::move(jail), lane_, jails_.tells_launches(),
-                                              &CpuTask::Of(*task_).store(), fault ? nullptr : kept_);
+                                              &LaneTask::Of(*task_).store(), fault ? nullptr : kept_);
   return StartedSide{std::move(side), std::move(fault), is_warm};
 }
 
-absl::StatusOr<Overhead> CpuTiming::OfBothSides(
+absl::StatusOr<Overhead> LaneTiming::OfBothSides(
     absl::FunctionRef<absl::StatusOr<EmptyCall>(EmptyCandidate*)> measure) {
   Overhead overhead;
   ASSIGN_OR_RETURN(overhead.reference, measure(empty_reference_));
@@ -159,16 +159,16 @@ absl::StatusOr<Overhead> CpuTiming::OfBothSides(
   return overhead;
 }
 
-absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
+absl::StatusOr<Overhead> LaneTiming::MeasureOverhead() {
   return OfBothSides([](EmptyCandidate* empty) { return empty->Measure(); });
 }
 
-absl::StatusOr<Overhead> CpuTiming::MeasureColdOverhead(size_t num_calls) {
+absl::StatusOr<Overhead> LaneTiming::MeasureColdOverhead(size_t num_calls) {
   return OfBothSides([num_calls](EmptyCandidate* empty) { return empty->MeasureOnce(num_calls); });
 }
 
-absl::StatusOr<EmptyCall> CpuTiming::MeasureMemory() {
-  if (!CpuTask::Of(*task_).store().on_gpu()) return EmptyCall();
+absl::StatusOr<EmptyCall> LaneTiming::MeasureMemory() {
+  if (!LaneTask::Of(*task_).store().on_gpu()) return EmptyCall();
   // Of the candidate's own process nobody asks: it could be slow when it has nothing to do.
   ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
   ASSIGN_OR_RETURN(const EmptyCall large, MeasureTurns(*baseline_));
@@ -177,14 +177,14 @@ absl::StatusOr<EmptyCall> CpuTiming::MeasureMemory() {
                    .after_us = std::max(0.0, large.after_us - small.after_us)};
 }
 
-absl::StatusOr<double> CpuTiming::MeasureCoreSlowness() {
+absl::StatusOr<double> LaneTiming::MeasureCoreSlowness() {
   if (pace_ == nullptr || empty_candidate_ == empty_reference_) return 1;
   ASSIGN_OR_RETURN(const double now_us, MeasurePace(empty_reference_, empty_candidate_));
   paces_us_.push_back(now_us);
   return pace_->Slowness(now_us);
 }
 
-absl::Status CpuTiming::SampleOverhead(ProfileSampler* sampler) {
+absl::Status LaneTiming::SampleOverhead(ProfileSampler* sampler) {
   return empty_candidate_->SampleCall(*sampler);
 }
 

@@ -1,4 +1,4 @@
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 
 #include <signal.h>
 
@@ -56,14 +56,14 @@ int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const Re
   return static_cast<int>(std::min(std::max(needed, least), static_cast<double>(kept)));
 }
 
-PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
-                         const RefereeFacts& facts) {
+PlaceTask LaneTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
+                          const RefereeFacts& facts) {
   return [=, &store, &facts] {
-    return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store, facts));
+    return absl::WrapUnique(new LaneTask(zygote, limits, num_threads, store, facts));
   };
 }
 
-int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const {
+int64_t LaneTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const {
   if (!store_.on_gpu()) return 0;
   // Where the oracle draws.
   const int num_calls = NumBatchedCalls(layout);
@@ -78,17 +78,17 @@ int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse us
          (num_draws + num_rooms) * (layout.input_buffer_bytes + layout.output_buffer_bytes);
 }
 
-absl::Status CpuTask::StartReference(const PreparedTask& task) {
+absl::Status LaneTask::StartReference(const PreparedTask& task) {
   if (!store_.on_gpu()) return Start(task);
   ASSIGN_OR_RETURN(forked_reference_, ForkReference(task, /*compiles=*/false));
   return absl::OkStatus();
 }
 
-absl::Status CpuTask::WarmReference(const PreparedTask& task, absl::Time deadline) {
+absl::Status LaneTask::WarmReference(const PreparedTask& task, absl::Time deadline) {
   return store_.on_gpu() ? absl::OkStatus() : Warm(task, deadline);
 }
 
-absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
+absl::Status LaneTask::AwaitReference(const PreparedTask& task) {
   if (std::exchange(reference_ended_, false)) baselines_.clear();
   if (!baselines_.empty()) return absl::OkStatus();
   const absl::Time since = absl::Now();
@@ -106,18 +106,18 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
   return status;
 }
 
-bool CpuTask::EndReference() {
+bool LaneTask::EndReference() {
   for (const auto& baseline : baselines_) baseline->process().Kill();
   reference_ended_ = !baselines_.empty();
   return reference_ended_;
 }
 
-absl::Status CpuTask::AwaitIdle(Behind what) {
+absl::Status LaneTask::AwaitIdle(Behind what) {
   return store_.AwaitDone(what == Behind::kAnswer ? kOracleWorkSeconds : kRecoverySeconds).status();
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(const PreparedTask& task,
-                                                                     bool compiles) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> LaneTask::ForkReference(const PreparedTask& task,
+                                                                      bool compiles) {
   return zygote_->Fork({.role = zygote::Fork::kPython,
                         .memory_bytes_max = limits_.oracle_memory_bytes_max,
                         .cpu_seconds_max = kBaselineCpuSeconds,
@@ -128,10 +128,10 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(const Prepa
                        ContextFor::kReference);
 }
 
-absl::StatusOr<std::unique_ptr<Jail>> CpuTask::MakeJail(const PreparedTask& task,
-                                                        std::unique_ptr<ChildProcess> process,
-                                                        absl::Duration call_time_max,
-                                                        std::shared_ptr<TensorMemory> inputs) {
+absl::StatusOr<std::unique_ptr<Jail>> LaneTask::MakeJail(const PreparedTask& task,
+                                                         std::unique_ptr<ChildProcess> process,
+                                                         absl::Duration call_time_max,
+                                                         std::shared_ptr<TensorMemory> inputs) {
   ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, task.layout(), CandidateKind::kKernelBenchPython,
                                                 NumBatchedCalls(task.layout()), std::move(inputs)));
   JudgeLimits limits;
@@ -140,13 +140,13 @@ absl::StatusOr<std::unique_ptr<Jail>> CpuTask::MakeJail(const PreparedTask& task
   return std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), limits);
 }
 
-absl::StatusOr<std::unique_ptr<Jail>> CpuTask::StartForm(const PreparedTask& task,
-                                                         const ReferenceForm& form) {
+absl::StatusOr<std::unique_ptr<Jail>> LaneTask::StartForm(const PreparedTask& task,
+                                                          const ReferenceForm& form) {
   ASSIGN_OR_RETURN(auto process, ForkReference(task, form.compiles));
   return MakeJail(task, std::move(process), form.time_max, baselines_.front()->inputs());
 }
 
-Program CpuTask::ProgramOf(const PreparedTask& task, const std::string& form, absl::Time deadline) const {
+Program LaneTask::ProgramOf(const PreparedTask& task, const std::string& form, absl::Time deadline) const {
   Program program;
   program.kind = CandidateKind::kKernelBenchPython;
   program.source_fd = task.source_fd();
@@ -159,7 +159,7 @@ Program CpuTask::ProgramOf(const PreparedTask& task, const std::string& form, ab
   return program;
 }
 
-absl::Status CpuTask::Start(const PreparedTask& task) {
+absl::Status LaneTask::Start(const PreparedTask& task) {
   for (int i = 0; i < (store_.on_gpu() ? 1 : kNumBaselines); ++i) {
     std::unique_ptr<ChildProcess> process = std::move(forked_reference_);
     // Whoever had the turn when it opened the GPU may have had all memory there.
@@ -175,7 +175,7 @@ absl::Status CpuTask::Start(const PreparedTask& task) {
   return absl::OkStatus();
 }
 
-absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
+absl::Status LaneTask::Warm(const PreparedTask& task, absl::Time deadline) {
   const Program program = ProgramOf(task, jail::Begin::kEager, deadline);
   const auto& draws = task.timing_draws();
   for (const auto& baseline : baselines_) {
@@ -190,8 +190,8 @@ absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, CandidateKind kind,
-                                               const Jail* baseline) {
+absl::StatusOr<Buffers> LaneTask::BorrowBuffers(const TaskLayout& layout, CandidateKind kind,
+                                                const Jail* baseline) {
   const int calls_max = NumBatchedCalls(layout);
   const auto& inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
   if (kind == CandidateKind::kNative && !free_outputs_.empty() && inputs != nullptr) {
@@ -205,11 +205,11 @@ absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, Candida
   return buffers;
 }
 
-absl::StatusOr<Buffers> CpuTask::OwnBuffers(const TaskLayout& layout, CandidateKind kind) {
+absl::StatusOr<Buffers> LaneTask::OwnBuffers(const TaskLayout& layout, CandidateKind kind) {
   return MakeBuffers(store_, layout, kind, NumBatchedCalls(layout), /*inputs=*/nullptr);
 }
 
-void CpuTask::ReturnBuffers(Buffers buffers) {
+void LaneTask::ReturnBuffers(Buffers buffers) {
   if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
     free_outputs_.push_back(std::move(buffers.outputs));
 }

@@ -1,4 +1,4 @@
-#include "reward_service/referee/cpu_timing.h"
+#include "reward_service/referee/lane_timing.h"
 
 #include <string>
 
@@ -39,12 +39,12 @@ struct Bench {
     puppets.task->Renew(*std::move(fresh));
   }
 
-  CpuTiming Timing(EmptyCandidate* of_candidate, EmptyCandidate* of_reference,
-                   const GpuClockReader* clocks = nullptr) {
+  LaneTiming Timing(EmptyCandidate* of_candidate, EmptyCandidate* of_reference,
+                    const GpuClockReader* clocks = nullptr) {
     const absl::Time lane_since = absl::Now() - absl::Seconds(10);
     return {jails, puppets.task.get(), &PuppetLane(), of_candidate, of_reference, lane_since, clocks};
   }
-  CpuTiming Timing() { return Timing(empty.get(), empty.get()); }
+  LaneTiming Timing() { return Timing(empty.get(), empty.get()); }
   const Draw& draw(size_t index) const { return *puppets.task->timing_draws()[index]; }
 
   const std::unique_ptr<Zygote> empty_zygote = StartPuppets();
@@ -58,7 +58,7 @@ struct Bench {
 TEST_CASE(
     "instances are timed beside the reference's processes by turns, each brought back to memory first") {
   Bench bench(kNative);
-  CpuTiming timing = bench.Timing();
+  LaneTiming timing = bench.Timing();
   for (int instance = 0; instance < 4; ++instance) {
     const auto reference = timing.Reference(instance);
     REQUIRE(reference.ok());
@@ -67,7 +67,7 @@ TEST_CASE(
     CHECK(result.us > 0);
   }
   Bench worn(kNative, {{"answers", {{"refresh Model", {nullptr, {{"op", "failed"}, {"error", "worn"}}}}}}});
-  CpuTiming beside = worn.Timing();
+  LaneTiming beside = worn.Timing();
   for (int instance = 0; instance < 3; ++instance) CHECK(beside.Reference(instance).ok());
   CHECK(beside.Reference(3).status() ==
         absl::InvalidArgumentError("the reference fails when it is timed: worn"));
@@ -76,7 +76,7 @@ TEST_CASE(
 TEST_CASE("a candidate is asked what it launches where its jail can tell it, and a reference never") {
   const auto ask = [](bool tells_launches) {
     Bench bench(kNative, nlohmann::json::object(), tells_launches);
-    CpuTiming timing = bench.Timing();
+    LaneTiming timing = bench.Timing();
     const auto reference = timing.Reference(0);
     REQUIRE(reference.ok());
     CHECK(absl::IsUnimplemented((*reference)->Launches(bench.draw(0)).status()));
@@ -95,7 +95,7 @@ TEST_CASE("a reference that fails in a call is told with its reason") {
   // Three calls warm it up.
   Bench bench(kNative, {{"answers",
                          {{"run Model", {nullptr, nullptr, nullptr, {{"op", "failed"}, {"error", "no"}}}}}}});
-  CpuTiming timing = bench.Timing();
+  LaneTiming timing = bench.Timing();
   const CallResult result = (*timing.Reference(0))->Call({&bench.draw(0)}, nullptr);
   REQUIRE(result.fault);
   CHECK(result.fault->reason == "no");
@@ -103,7 +103,7 @@ TEST_CASE("a reference that fails in a call is told with its reason") {
 
 TEST_CASE("a candidate's timed calls are compared, its repeated ones with the call behind them") {
   Bench bench(CandidateKind::kKernelBenchPython, {{"output", 5}, {"expected", {{"own", 5}}}});
-  CpuTiming timing = bench.Timing();
+  LaneTiming timing = bench.Timing();
   REQUIRE(timing.Reference(0).ok());
   auto started = timing.StartCandidate();
   REQUIRE(started.ok());
@@ -126,7 +126,7 @@ TEST_CASE("a candidate's timed calls are compared, its repeated ones with the ca
 
 TEST_CASE("a candidate that does not start is its own fault") {
   Bench bench(kNative, {{"answers", {{"begin native", {{"op", "failed"}, {"error", "no `run`"}}}}}});
-  CpuTiming timing = bench.Timing();
+  LaneTiming timing = bench.Timing();
   REQUIRE(timing.Reference(0).ok());
   const auto started = timing.StartCandidate();
   REQUIRE(started.ok());
@@ -135,10 +135,10 @@ TEST_CASE("a candidate that does not start is its own fault") {
 
 TEST_CASE("a candidate's outputs serve the next one") {
   Bench bench(kNative);
-  CpuTiming timing = bench.Timing();
+  LaneTiming timing = bench.Timing();
   REQUIRE(timing.Reference(0).ok());
   REQUIRE(timing.StartCandidate().ok());  // and end at once
-  CpuTask& task = CpuTask::Of(*bench.puppets.task);
+  LaneTask& task = LaneTask::Of(*bench.puppets.task);
   const TaskLayout& layout = bench.puppets.task->layout();
   Buffers used = *task.BorrowBuffers(layout, CandidateKind::kNative, nullptr);
   const TensorMemory* const slot = used.outputs[0].get();
@@ -172,7 +172,7 @@ TEST_CASE("what the path to a candidate shows is sampled on a candidate's, not o
 TEST_CASE(
     "the lane's clock runs since the judgement took it, and slowness is told of the least that was seen") {
   Bench bench(kNative);
-  CpuTiming timing = bench.Timing();
+  LaneTiming timing = bench.Timing();
   CHECK(timing.LaneSeconds() >= 10);
   CHECK(timing.Slowness(100) == Approx(1));
   CHECK(timing.Slowness(250) == Approx(2.5));

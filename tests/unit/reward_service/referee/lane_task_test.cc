@@ -1,4 +1,4 @@
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 
 #include <set>
 #include <utility>
@@ -22,7 +22,7 @@ TEST_CASE(
   PuppetTask puppets;
   REQUIRE(puppets.task->Complete().ok());
   std::set<const TensorMemory*> inputs;
-  for (const auto& baseline : CpuTask::Of(*puppets.task).baselines()) {
+  for (const auto& baseline : LaneTask::Of(*puppets.task).baselines()) {
     CHECK(baseline->process().stopped());
     CHECK(baseline->seconds() > 0);
     inputs.insert(baseline->inputs().get());
@@ -33,7 +33,7 @@ TEST_CASE(
 TEST_CASE("references that were ended on cores are started again where they are needed") {
   PuppetTask puppets;
   REQUIRE(puppets.task->Complete().ok());
-  CpuTask& kept = CpuTask::Of(*puppets.task);
+  LaneTask& kept = LaneTask::Of(*puppets.task);
   const Jail* const first = kept.baselines().front().get();
   REQUIRE(kept.AwaitReference(*puppets.task).ok());
   CHECK(kept.baselines().front().get() == first);
@@ -45,7 +45,7 @@ TEST_CASE("references that were ended on cores are started again where they are 
 
 TEST_CASE("a reference whose calls are sampled is not slow beside what it took without samples") {
   PuppetTask puppets;
-  CpuTask& kept = CpuTask::Of(*puppets.task);
+  LaneTask& kept = LaneTask::Of(*puppets.task);
   CHECK(kept.reference_pace(/*is_open=*/false).Slowness(10) == 1);
   CHECK(kept.reference_pace(/*is_open=*/true).Slowness(25) == 1);
   CHECK(kept.reference_pace(/*is_open=*/false).Slowness(30) == 3);
@@ -63,7 +63,7 @@ TEST_CASE("a reference that fails alone is the task's fault, whether it does whe
 TEST_CASE("who is verified has the task's one buffer of inputs, and who is timed that of the baseline") {
   PuppetTask puppets;
   REQUIRE(puppets.task->Complete().ok());
-  CpuTask& kept = CpuTask::Of(*puppets.task);
+  LaneTask& kept = LaneTask::Of(*puppets.task);
   const TaskLayout& layout = puppets.task->layout();
   const Buffers verified = *kept.BorrowBuffers(layout, kNative, nullptr);
   CHECK(kept.BorrowBuffers(layout, CandidateKind::kKernelBenchPython, nullptr)->inputs == verified.inputs);
@@ -87,7 +87,7 @@ TEST_CASE(
     layout.output_buffer_bytes = 1 << 20;
     layout.outputs.resize(static_cast<size_t>(num_outputs));
     layout.reference_us = reference_us;
-    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->NumBatchedCalls(layout);
+    return LaneTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->NumBatchedCalls(layout);
   };
   CHECK(num_calls(1 << 20, 1, 0, *store) == 16);
   CHECK(num_calls(15 << 20, 1, 0, *store) == 10);  // 1 GiB: six batches, inputs and outputs
@@ -107,7 +107,7 @@ TEST_CASE(
   layout.parameters.resize(1);
   layout.parameters[0].offset = 1'000'000;  // read and written in 2 us
   const auto calls = [&] {
-    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, *store, facts)()->NumBatchedCalls(
+    return LaneTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, *store, facts)()->NumBatchedCalls(
         layout);
   };
   layout.reference_us = 40;
@@ -128,7 +128,7 @@ TEST_CASE("on a GPU a task may have tensors as large as its draws leave room for
     TaskLimits limits = PuppetTaskLimits();
     limits.device_bytes_max = device_bytes_max;
     PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1,
-                      CpuTask::Place(zygote.get(), limits, 1, *store, facts));
+                      LaneTask::Place(zygote.get(), limits, 1, *store, facts));
     return task.Examine();
   };
   CHECK(examine(int64_t{2} << 30).ok());  // two contexts, and small tensors
@@ -147,8 +147,9 @@ TEST_CASE("a GPU of 80 GB has room for the inputs and outputs of KernelBench's l
   inception.input_buffer_bytes = 963'379'200 + (2 << 20);
   inception.output_buffer_bytes = 1'027'604'480;
   constexpr int64_t kVerification = 7;
-  const int64_t bytes = CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, *store, facts)()->BytesOf(
-      inception, kVerification + TimingDraws(1) + FreshDrawsWanted(1), TaskUse::kTiming);
+  const int64_t bytes =
+      LaneTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, *store, facts)()->BytesOf(
+          inception, kVerification + TimingDraws(1) + FreshDrawsWanted(1), TaskUse::kTiming);
   CHECK(bytes < LargestTaskBytes(int64_t{78} << 30));
   CHECK(bytes > LargestTaskBytes(int64_t{40} << 30));
 }
@@ -165,13 +166,13 @@ struct TaskOnGpu {
   const RefereeFacts facts;
   PreparedTask task{
       PuppetTaskSource(), 7, PuppetTaskLimits(),
-      zygote.get(),       1, CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts)};
+      zygote.get(),       1, LaneTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts)};
 };
 
 TEST_CASE("a reference that was ended on a GPU is started again where it is needed") {
   TaskOnGpu on_gpu;
   PreparedTask& task = on_gpu.task;
-  CpuTask& kept = CpuTask::Of(task);
+  LaneTask& kept = LaneTask::Of(task);
   REQUIRE(kept.AwaitReference(task).ok());
   const pid_t first = kept.baselines().front()->process().pid();
   REQUIRE(kept.AwaitReference(task).ok());
@@ -184,7 +185,7 @@ TEST_CASE("a reference that was ended on a GPU is started again where it is need
 TEST_CASE("a reference that was made ready while others left little memory is made ready again alone") {
   TaskOnGpu on_gpu;
   PreparedTask& task = on_gpu.task;
-  CpuTask& kept = CpuTask::Of(task);
+  LaneTask& kept = LaneTask::Of(task);
   on_gpu.gpu.Say("free 20\n");
   {
     const auto turn = HoldTurn(on_gpu.store->turn(), DeviceTurn::Kind::kShared);
@@ -204,10 +205,10 @@ TEST_CASE("a process of the reference that cannot open the GPU is no fault of th
   const auto zygote = StartPuppets(script);
   const RefereeFacts facts;
   PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
-                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
+                    LaneTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
   REQUIRE(task.Examine().ok());
-  REQUIRE(CpuTask::Of(task).StartReference(task).ok());
-  CHECK(absl::IsInternal(CpuTask::Of(task).AwaitReference(task)));
+  REQUIRE(LaneTask::Of(task).StartReference(task).ok());
+  CHECK(absl::IsInternal(LaneTask::Of(task).AwaitReference(task)));
 }
 
 TEST_CASE("a task holds memory of a GPU for its processes, its draws and its rooms, and none of a host") {
@@ -217,7 +218,8 @@ TEST_CASE("a task holds memory of a GPU for its processes, its draws and its roo
   const RefereeFacts facts;
   TaskUse use = TaskUse::kTiming;
   const auto bytes = [&](const TaskLayout& layout, TensorStore& on) {
-    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->BytesOf(layout, 10, use);
+    return LaneTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->BytesOf(layout, 10,
+                                                                                              use);
   };
   const int64_t empty = bytes({}, *store);
   CHECK(empty >= int64_t{1} << 30);
@@ -235,7 +237,7 @@ TEST_CASE("a task holds memory of a GPU for its processes, its draws and its roo
 
 TEST_CASE("outputs of native candidates are used again, those of several as well") {
   const PuppetTask puppets;
-  CpuTask& kept = CpuTask::Of(*puppets.task);
+  LaneTask& kept = LaneTask::Of(*puppets.task);
   std::vector<Buffers> borrowed;
   const auto borrow_four = [&] {
     std::set<const TensorMemory*> outputs;

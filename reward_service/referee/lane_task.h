@@ -1,6 +1,6 @@
 // What is kept of a task for the cores of a lane: warm jails of its reference, and buffers.
-#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
-#define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TASK_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TASK_H_
 
 #include <map>
 #include <memory>
@@ -30,14 +30,14 @@ inline constexpr double kOracleWorkSeconds = 2;
 int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const RefereeFacts& facts);
 
 // For the judge's thread, but for the two calls of TaskOnDevice; baselines() once the task is completed.
-class CpuTask : public TaskOnDevice {
+class LaneTask : public TaskOnDevice {
  public:
   // Of tasks that a CpuDevice judges, or with a GPU's store a GpuDevice. `zygote` is of the Python kind; its children
   // reach the store. All outlive them. `facts` are known before the first task is made.
   static PlaceTask Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
                          const RefereeFacts& facts);
   // What Place() made for it.
-  static CpuTask& Of(PreparedTask& task) { return static_cast<CpuTask&>(task.on_device()); }
+  static LaneTask& Of(PreparedTask& task) { return static_cast<LaneTask&>(task.on_device()); }
 
   absl::Status StartReference(const PreparedTask& task) override;
   absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override;
@@ -76,8 +76,8 @@ class CpuTask : public TaskOnDevice {
   void ReturnBuffers(Buffers buffers);
 
  private:
-  CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
-          const RefereeFacts& facts)
+  LaneTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
+           const RefereeFacts& facts)
       : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store), facts_(facts) {}
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkReference(const PreparedTask& task, bool compiles);
   absl::StatusOr<std::unique_ptr<Jail>> MakeJail(const PreparedTask& task,
@@ -104,4 +104,4 @@ class CpuTask : public TaskOnDevice {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TASK_H_

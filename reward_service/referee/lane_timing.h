@@ -1,6 +1,6 @@
-// Timing on a CPU: the reference's warm jails, fresh ones of the candidate, and the lane's clock.
-#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TIMING_H_
-#define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TIMING_H_
+// Timing on a lane: the reference's warm jails, fresh ones of the candidate, and the lane's clock.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TIMING_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TIMING_H_
 
 #include <memory>
 #include <vector>
@@ -10,7 +10,7 @@
 #include "reward_service/measure/core_pace.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
-#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/timed_side.h"
 
 namespace warpsmith {
@@ -21,15 +21,15 @@ using GpuClockReader = absl::StatusOr<std::unique_ptr<cuda::ClockReader>>;
 // For the thread that holds the lane since `lane_since`. All it is given outlives it. `clocks`: where a GPU is used.
 // `kept`: where processes need not start, and end, while one is timed. `pace`: where the core's pace is to be known, of
 // native candidates.
-class CpuTiming : public TimingDevice {
+class LaneTiming : public TimingDevice {
  public:
-  CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
-            EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
-            const GpuClockReader* clocks = nullptr, KeptJails* kept = nullptr, CorePace* pace = nullptr);
-  ~CpuTiming() override;
+  LaneTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
+             EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
+             const GpuClockReader* clocks = nullptr, KeptJails* kept = nullptr, CorePace* pace = nullptr);
+  ~LaneTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
-  int num_references() const override { return static_cast<int>(CpuTask::Of(*task_).baselines().size()); }
+  int num_references() const override { return static_cast<int>(LaneTask::Of(*task_).baselines().size()); }
   absl::StatusOr<StartedSide> StartCandidate() override;
   absl::StatusOr<Overhead> MeasureOverhead() override;
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override;
@@ -37,7 +37,7 @@ class CpuTiming : public TimingDevice {
   absl::StatusOr<double> MeasureCoreSlowness() override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;
   double Slowness(double reference_us) override {
-    return CpuTask::Of(*task_).reference_pace(jails_.room() == Room::kOpen).Slowness(reference_us);
+    return LaneTask::Of(*task_).reference_pace(jails_.room() == Room::kOpen).Slowness(reference_us);
   }
   absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override;
   double LaneSeconds() const override;
@@ -64,4 +64,4 @@ class CpuTiming : public TimingDevice {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TIMING_H_
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TIMING_H_
