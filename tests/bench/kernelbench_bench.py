@@ -2,18 +2,19 @@
 
 Answers are files of the user's: each line of --answers is {"task": FILE, "answer": FILE, "name": TEXT}, paths beside
 that file. Eight clients grade them, a batch of answers a piece, and then once more under another name: what that pass
-compiles was compiled before. With --peer, a checkout of KernelBench, each answer is evaluated by its
-eval_kernel_against_ref too, as its own script does by default: one at a time on a GPU, each in a fresh process with a
-fresh build folder, with that script's trials. The evaluator runs answers unconfined.
+compiles was compiled before; --once leaves it out. With --peer, a checkout of KernelBench, each answer is evaluated by
+its eval_kernel_against_ref too, as its own script does by default: one at a time on a GPU, each in a fresh process with
+a fresh build folder, with that script's trials. The evaluator runs answers unconfined.
 
 ./dev bench kernelbench --gpu --answers FILE [--peer CHECKOUT] [--resume] [--seconds N] [--batch N]
-                              [--address URL] [--set KEY=VALUE ...]
+                              [--once] [--address URL] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -82,34 +83,37 @@ def graded(grade: Grade) -> Row:
 def _pass(service: GpuService, answers: Sequence[Answer], clients: int, number: int) -> tuple[list[Row], float]:
     """All answers at once from so many clients: their rows, and seconds. Each carries a variable that makes it another
     program in this pass than in others, with the same code to compile."""
+    begin = time.monotonic()
 
     def one(answer: Answer) -> Row:
         source = f"{answer.program}\n\nnumber_{service.token}_{number} = 0\n"
         try:
-            return graded(service.grade(Request(answer.task, source=source, device="cuda")))
+            row = graded(service.grade(Request(answer.task, source=source, device="cuda")))
         except RewardServiceError as error:
-            return {"error": str(error)}
+            row = {"error": str(error)}
+        return {**row, "ended": time.monotonic() - begin}
 
-    begin = time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
         rows = list(pool.map(one, answers))
     return rows, time.monotonic() - begin
 
 
-def batch_piece(service: GpuService, answers: Sequence[Answer], clients: int) -> Piece:
-    """Both passes over a batch. It fails where no answer has a grade."""
+def batch_piece(service: GpuService, answers: Sequence[Answer], clients: int, once: bool = False) -> Piece:
+    """Both passes over a batch, or the first alone. It fails where no answer has a grade."""
 
     def work() -> Row:
         service.start()
         first, seconds = _pass(service, answers, clients, 1)
         if all("error" in row for row in first):
             raise RuntimeError(f"no answer has a grade: {first[0]['error']}")
+        rows = [{"name": answer.name, **row} for answer, row in zip(answers, first, strict=True)]
+        if once:
+            return {"answers": rows, "seconds": seconds}
         again, again_seconds = _pass(service, answers, clients, 2)
-        pairs = zip(answers, first, again, strict=True)
-        rows = [{"name": answer.name, **row, "again": second} for answer, row, second in pairs]
+        rows = [{**row, "again": second} for row, second in zip(rows, again, strict=True)]
         return {"answers": rows, "seconds": seconds, "again_seconds": again_seconds}
 
-    depends_on = [service.identity, clients, [[answer.name, answer.task, answer.program] for answer in answers]]
+    depends_on = [service.identity, clients, once, [[answer.name, answer.task, answer.program] for answer in answers]]
     return Piece(f"{answers[0].name} and {len(answers) - 1} more", depends_on, work)
 
 
@@ -148,16 +152,29 @@ def differences(ours: Sequence[Row], peers: Sequence[Row]) -> list[tuple[str, st
     return found
 
 
+def most_rate(results: Sequence[Row]) -> float:
+    """Answers a minute until 95 % of a batch are in: behind them lanes wait for the last ones, which may take long."""
+    count, seconds = 0, 0.0
+    for result in results:
+        ended = sorted(answer["ended"] for answer in result["answers"])
+        most = math.ceil(0.95 * len(ended))
+        count, seconds = count + most, seconds + ended[most - 1]
+    return 60 * count / seconds
+
+
 def print_ours(rows: Sequence[Row]) -> list[Row]:
     """The service's half of the table; the rows of its answers."""
     answers = [answer for row in rows for answer in row["result"]["answers"]]
     good = [answer for answer in answers if "error" not in answer]
     if not good:
         return answers
-    rate, again_rate = (
-        60 * len(good) / sum(row["result"][key] for row in rows) for key in ("seconds", "again_seconds")
-    )
-    print(f"\nservice: {len(good)} of {len(answers)} graded, {rate:.1f} a minute; compiled before {again_rate:.1f}")
+    results = [row["result"] for row in rows]
+    rate = 60 * len(good) / sum(result["seconds"] for result in results)
+    most = most_rate(results)
+    print(f"\nservice: {len(good)} of {len(answers)} graded, {rate:.1f} a minute, to 95 % of them {most:.1f}")
+    if repeated := [result for result in results if "again_seconds" in result]:
+        count = sum("error" not in answer["again"] for result in repeated for answer in result["answers"])
+        print(f"  compiled before {60 * count / sum(result['again_seconds'] for result in repeated):.1f} a minute")
     print("  " + ", ".join(f"{name} {count}" for name, count in Counter(a["verdict"] for a in good).most_common()))
     compiled = [answer for answer in good if answer["compiled"]]
     print(f"{'compile seconds':<26}{'n':>6}{'p50':>10}{'p90':>10}")
@@ -166,10 +183,13 @@ def print_ours(rows: Sequence[Row]) -> list[Row]:
         seconds = [a["compile_seconds"] for a in compiled if a["headers"] == tier]
         if seconds:
             print(f"{'  ' + (tier or 'no headers of Torch'):<26}{percentiles(seconds)}")
-    again = [a["again"] for a in good if a["again"].get("cached")]
-    print(f"{'  again, from the cache':<26}{percentiles([a['compile_seconds'] for a in again])}")
+    again = [a["again"] for a in good if "error" not in a.get("again", {"error": ""})]
+    if again:
+        seconds = [a["compile_seconds"] for a in again if a["cached"]]
+        print(f"{'  again, from the cache':<26}{percentiles(seconds)}")
     print_phases("mean seconds", good)
-    print_phases("  compiled before", [answer["again"] for answer in good if "error" not in answer["again"]])
+    if again:
+        print_phases("  compiled before", again)
     for answer in answers:
         if "error" in answer:
             print(f"  no grade of {answer['name']}: {answer['error']}")
@@ -201,6 +221,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--answers", type=Path, required=True, help="JSON lines: task, answer and name of each")
     parser.add_argument("--batch", type=int, default=24, help="answers of a piece")
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--once", action="store_true", help="without the pass over what was compiled before")
     parser.add_argument("--peer", type=Path, help="a checkout of KernelBench")
     parser.add_argument("--peer-processes", type=int, default=1, help="more than one time beside each other")
     parser.add_argument("--peer-seconds", type=float, default=180.0, help="of one answer at most")
@@ -213,7 +234,10 @@ def main(words: Sequence[str] | None = None) -> int:
     with open_service(parser, arguments) as service:
         slice_ = Slice(SliceOptions.of(arguments))
         ours = slice_.do(
-            [batch_piece(service, batch, arguments.clients) for batch in batches(answers, arguments.batch)]
+            [
+                batch_piece(service, batch, arguments.clients, arguments.once)
+                for batch in batches(answers, arguments.batch)
+            ]
         )
     peers: list[Row] = []
     if arguments.peer:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.bench import kernelbench_bench
-from tests.bench.kernelbench_bench import differences, main, percentiles, read_answers
+from tests.bench.kernelbench_bench import differences, main, most_rate, percentiles, read_answers
 from tests.bench.kernelbench_peers import PeerOptions, peer_piece, peer_verdict
 from tests.bench.slices import read_lines
 from tests.support.fake_reward_door import FakeRewardDoor, Reply, grade_of
@@ -121,6 +121,20 @@ def test_answers_are_graded_in_batches_and_again_from_the_compilers_cache(
     assert {"all 4 4.00 4.00", "facade 3 4.00 4.00", "light 1 4.00 4.00", "again, from the cache 4 0.00 0.00"} <= table
     assert main(_words(tmp_path, door, answers, "--batch", "3", "--resume")) == 0
     assert len(door.sources) == 8
+
+
+def test_answers_can_be_graded_once(door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = _answers(tmp_path, {"one": "first", "two": "second broken", "three": "third"})
+    assert main(_words(tmp_path, door, answers, "--once")) == 0
+    said = capsys.readouterr().out
+    assert len(door.sources) == 3
+    assert "3 of 3 graded" in said and "before" not in said and "again" not in said
+
+
+def test_the_rate_to_95_percent_leaves_out_the_last_answers() -> None:
+    batch = {"answers": [{"ended": float(i)} for i in range(1, 20)] + [{"ended": 100.0}]}
+    assert most_rate([batch]) == 60.0
+    assert most_rate([batch, {"answers": [{"ended": 41.0}]}]) == 20.0
 
 
 def test_an_answer_without_a_grade_is_named_and_a_batch_without_any_is_left(
