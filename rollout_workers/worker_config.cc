@@ -8,6 +8,7 @@
 #include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
+#include "core/rpc/server_address.h"
 #include "proto/request_limits.h"
 
 namespace warpsmith {
@@ -116,6 +117,9 @@ void ReadRollout(ConfigSection& section, int answer_tokens, WorkerConfig* config
   section.Read(
       "reward_address", &config->reward_address,
       {"", "Address of the reward service, host:port or unix:/path. --reward-address overrides it."});
+  if (const absl::Status valid = CheckClientAddress(config->reward_address); !valid.ok()) {
+    section.AddError("reward_address", StdView(valid.message()));
+  }
   ReadChannel(section.Section("reward_channel",
                               "How the reward service is reached, where it wants more than "
                               "an address."),

@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
+#include "core/rpc/server_address.h"
 #include "proto/language_names.h"
 #include "proto/request_limits.h"
 
@@ -261,6 +262,10 @@ void ReadTrainer(ConfigSection& section, Configuration* configuration) {
   section.Read(
       "rollout_addresses", &trainer.rollout_addresses,
       {"", "Addresses of the rollout workers, host:port or unix:/path. --rollout-address overrides them."});
+  for (const std::string& address : trainer.rollout_addresses) {
+    const absl::Status valid = CheckClientAddress(address);
+    if (!valid.ok()) section.AddError("rollout_addresses", StdView(valid.message()));
+  }
   section.Read(
       "collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1},
       {"seconds",

@@ -25,6 +25,7 @@
 #include "core/distributed/control_plane.h"
 #include "core/distributed/process_group_environment.h"
 #include "core/distributed/tcp_communicator.h"
+#include "core/rpc/server_address.h"
 #include "trainer/configuration.h"
 #include "trainer/training.h"
 
@@ -69,6 +70,10 @@ absl::Status RunRank(const warpsmith::Configuration& configuration,
 }
 
 absl::Status Run(Flags flags) {
+  for (const std::string& address : flags.options.rollout_addresses) {
+    const absl::Status valid = warpsmith::CheckClientAddress(address);
+    if (!valid.ok()) return absl::InvalidArgumentError(absl::StrCat("--rollout-address: ", valid.message()));
+  }
   ASSIGN_OR_RETURN(const warpsmith::Configuration configuration,
                    warpsmith::ReadConfiguration(flags.config, flags.assignments,
                                                 flags.options.mode == warpsmith::RunMode::kExport

@@ -1,5 +1,7 @@
 #include "core/rpc/server_address.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -8,17 +10,42 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/base/file.h"
+#include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
+constexpr std::string_view kIpv4Prefix = "ipv4:";  // of a list of addresses
 
 absl::Status BadAddress(const std::string& address, const std::string& reason) {
   return absl::InvalidArgumentError(
       absl::StrCat("address \"", address, "\": ", reason, "; write host:port or unix:/path"));
+}
+
+// Whether a server at `host` listens on all interfaces: 0.0.0.0 or [::], however they are spelt.
+bool IsAnyHost(const std::string& host) {
+  in_addr four{};
+  if (inet_aton(host.c_str(), &four) != 0) return four.s_addr == htonl(INADDR_ANY);
+  in6_addr six{};
+  const bool is_bracketed = host.size() > 2 && host.front() == '[';
+  return is_bracketed && inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six) == 1 &&
+         std::memcmp(&six, &in6addr_any, sizeof(six)) == 0;
+}
+
+absl::Status CheckOneClientAddress(const std::string& address) {
+  const absl::StatusOr<ServerAddress> parsed = ParseServerAddress(address);
+  if (!parsed.ok()) return parsed.status();
+  if (!parsed->socket_path.empty()) return absl::OkStatus();
+  if (parsed->port == 0) return BadAddress(address, "nobody listens at port 0");
+  if (!IsAnyHost(parsed->host)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("address \"", address, "\": ", parsed->host,
+                   " is where a server listens, on all interfaces; write the name or address of its machine, "
+                   "localhost on the same one"));
 }
 
 sockaddr_un SocketAddress(const std::string& path) {
@@ -58,18 +85,20 @@ absl::StatusOr<ServerAddress> ParseServerAddress(const std::string& address) {
 }
 
 absl::Status CheckClientAddress(const std::string& address) {
-  for (const std::string_view form : {"ipv4:", "ipv6:", "dns:", "unix-abstract:"}) {
+  if (address.compare(0, kIpv4Prefix.size(), kIpv4Prefix) == 0) {
+    for (const absl::string_view one : absl::StrSplit(address.substr(kIpv4Prefix.size()), ',')) {
+      RETURN_IF_ERROR(CheckOneClientAddress(std::string(one)));
+    }
+    return absl::OkStatus();
+  }
+  for (const std::string_view form : {"ipv6:", "dns:", "unix-abstract:"}) {
     if (address.compare(0, form.size(), form) == 0) return absl::OkStatus();
   }
   const size_t scheme = address.find("://");
   if (scheme != std::string::npos) {
     return BadAddress(address, absl::StrCat("it begins with ", address.substr(0, scheme), "://"));
   }
-  const absl::StatusOr<ServerAddress> parsed = ParseServerAddress(address);
-  if (!parsed.ok()) return parsed.status();
-  if (parsed->socket_path.empty() && parsed->port == 0)
-    return BadAddress(address, "nobody listens at port 0");
-  return absl::OkStatus();
+  return CheckOneClientAddress(address);
 }
 
 std::string FormatServerAddress(const ServerAddress& address, int bound_port) {

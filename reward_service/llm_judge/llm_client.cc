@@ -48,6 +48,11 @@ absl::StatusOr<std::string> Endpoint(const LlmClientOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", shown, "\" is neither http:// nor https:// of a host"));
   }
+  if (host == "0.0.0.0" || host == "[::]") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", shown, "\": ", host, " is where a server listens, on all interfaces; write the name ",
+        "or address of its machine, localhost on the same one"));
+  }
   for (const CURLUPart part : {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT}) {
     if (Part(url.get(), part).empty()) continue;
     return absl::InvalidArgumentError(

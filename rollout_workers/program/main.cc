@@ -26,6 +26,7 @@
 #include "core/model/initial_seed.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
+#include "core/rpc/server_address.h"
 #include "prompting/prompts.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
@@ -105,6 +106,10 @@ int Check(const Flags& flags) {
 absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(const WorkerConfig config, ReadWorkerConfig(flags.config, flags.assignments));
   ASSIGN_OR_RETURN(const Prompts prompts, LoadPrompts(config));
+  if (!flags.reward_address.empty()) {
+    const absl::Status valid = CheckClientAddress(flags.reward_address);
+    if (!valid.ok()) return absl::InvalidArgumentError(absl::StrCat("--reward-address: ", valid.message()));
+  }
   const std::string reward_address =
       flags.reward_address.empty() ? config.reward_address : flags.reward_address;
   ASSIGN_OR_RETURN(const ChannelOptions reward_channel, ReadChannelFiles(config.reward_channel));

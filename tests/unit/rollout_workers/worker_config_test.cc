@@ -67,6 +67,19 @@ TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their 
   CHECK_THAT(fault("{context_tokens_max: 4096}"), Catch::Contains("max_position_embeddings"));
 }
 
+TEST_CASE("a reward service's address that nobody can dial is refused with its place") {
+  for (const std::string address : {"0.0.0.0:50061", "[::]:50061", "node7:0", "node7", ":50061"}) {
+    INFO(address);
+    const absl::Status status =
+        Read(std::string(kModel) + "rollout: {context_tokens_max: 512, reward_address: \"" + address +
+             "\"}\n")
+            .status();
+    CHECK_THAT(
+        std::string(status.message()),
+        Catch::Contains("run.yaml:4:") && Catch::Contains("rollout.reward_address: address \"" + address));
+  }
+}
+
 TEST_CASE("a context without room for a prompt beside the trainer's answers is refused") {
   const auto fault = [](const std::string& rest) {
     return std::string(Read(std::string(kModel) + rest).status().message());

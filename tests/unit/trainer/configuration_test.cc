@@ -52,6 +52,16 @@ TEST_CASE("defaults are those of the design") {
   CHECK(configuration->grpo.equal_spread == 0.05);
 }
 
+TEST_CASE("every rollout worker's address that nobody can dial is reported") {
+  const auto status =
+      Read(kSmallest + "trainer: {rollout_addresses: [\"0.0.0.0:50051\", \"node7:50051\", node8]}\n")
+          .status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(Says(status, "trainer.rollout_addresses: address \"0.0.0.0:50051\""));
+  CHECK(Says(status, "trainer.rollout_addresses: address \"node8\""));
+  CHECK_FALSE(Says(status, "node7"));
+}
+
 TEST_CASE("a misspelt key, a wrong value and a missing one are all reported") {
   const auto status = Read(std::string(kModel) + "data: {train: README.md, held_uot: README.md}\n").status();
   CHECK(absl::IsInvalidArgument(status));

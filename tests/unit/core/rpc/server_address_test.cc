@@ -62,6 +62,20 @@ TEST_CASE("a client's address has a port and no scheme") {
              Catch::Contains("begins with http://"));
 }
 
+TEST_CASE("where a server listens on all interfaces no client dials") {
+  for (const char* address :
+       {"0.0.0.0:50061", "0:50061", "[::]:50061", "[0::0]:50061", "ipv4:10.0.0.1:50061,0.0.0.0:50061"}) {
+    INFO(address);
+    const absl::Status refused = CheckClientAddress(address);
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK_THAT(std::string(refused.message()),
+               Catch::Contains("on all interfaces") && Catch::Contains("localhost on the same one"));
+  }
+  CHECK_THAT(std::string(CheckClientAddress("ipv4:10.0.0.1").message()), Catch::Contains("port is missing"));
+  CHECK(CheckClientAddress("0.0.0.0.example:50061").ok());
+  CHECK(ParseServerAddress("0.0.0.0:50061").ok());
+}
+
 TEST_CASE("a socket with a live server is in use, one left behind is free, a file is in the way") {
   TemporaryDirectory directory;
   const std::string live = directory.path() / "live", dead = directory.path() / "dead",

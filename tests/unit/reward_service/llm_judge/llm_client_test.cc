@@ -138,6 +138,11 @@ TEST_CASE("URLs and keys that cannot be meant are refused in words") {
     INFO(url);
     CHECK(absl::IsInvalidArgument(LlmClient::Create({.url = url}).status()));
   }
+  for (const char* url : {"http://0.0.0.0:8000/v1", "http://[::]:8000/v1"}) {
+    const absl::Status refused = LlmClient::Create({.url = url}).status();
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK_THAT(std::string(refused.message()), Catch::Contains("on all interfaces"));
+  }
   CHECK(LlmClient::Create({.url = "https://host/v1", .api_key = "k"}).ok());
   CHECK(LlmClient::Create({.url = "http://localhost:8000/v1/", .api_key = "k"}).ok());
   CHECK(LlmClient::Create({.url = "http://host/v1"}).ok());
