@@ -79,6 +79,9 @@ absl::Status Supervisor::StartTrainer(const Command& command) {
 absl::Status Supervisor::AwaitServing(Server* server) {
   const ServerSpec& spec = server->spec;
   const absl::Time deadline = absl::Now() + options_.ready_timeout;
+  const std::string log = spec.command.log_path.string();
+  const WaitLines waiting(absl::StrCat(spec.command.name, " to serve (", log, ")"), options_.ready_timeout,
+                          options_.lines);
   while (absl::Now() < deadline) {
     if (options_.is_serving(spec.address, kHealthSlice)) return absl::OkStatus();
     if (const std::optional<int> status = server->process.AwaitEnd(absl::ZeroDuration())) {

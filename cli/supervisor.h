@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "cli/child_process.h"
 #include "cli/stop_signals.h"
+#include "core/base/wait_lines.h"
 
 namespace warpsmith {
 
@@ -30,6 +31,7 @@ struct SupervisorOptions {
   absl::Duration ready_timeout = absl::Minutes(2);   // for a server to say SERVING
   absl::Duration trainer_grace = absl::Seconds(60);  // between SIGTERM and SIGKILL: a step may be under way
   absl::Duration server_grace = absl::Seconds(10);
+  WaitLineOptions lines;  // while it has not said so
   // Whether the server at an address serves; waits at most the given time for it. From core/rpc in the
   // product.
   std::function<bool(const std::string& address, absl::Duration timeout)> is_serving;

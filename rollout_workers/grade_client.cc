@@ -133,8 +133,11 @@ absl::StatusOr<std::string> GradeClient::CheckService(const ServiceNeeds& needs,
   SetTimeout(&context, timeout);
   context.set_wait_for_ready(true);
   v1::GetCapabilitiesResponse response;
-  absl::Status status = FromGrpcStatus(stub_->GetCapabilities(&context, {}, &response));
   const std::string service = absl::StrCat("the reward service at ", service_name_);
+  absl::Status status = [&] {
+    const WaitLines waiting(service, timeout, options_.lines);
+    return FromGrpcStatus(stub_->GetCapabilities(&context, {}, &response));
+  }();
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(service, " does not answer: ", status.message()));
   }

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/wait_lines.h"
 #include "core/rpc/retry_policy.h"
 #include "grpcpp/channel.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
@@ -28,6 +29,7 @@ struct GradeClientOptions {
   // Deadline of one attempt, time in the service's queue included.
   absl::Duration attempt_timeout = absl::Minutes(5);
   RetryOptions retries;
+  WaitLineOptions lines;  // of CheckService
 };
 
 // What a run will ask of the service.
@@ -55,9 +57,9 @@ class GradeClient {
   // verdict UNSCORABLE with the reason, never a lost call.
   void Submit(int64_t owner, v1::GradeRequest request, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The formula that `needs` mean, by name; waits at most `timeout` for the service's answer. INVALID_ARGUMENT with
-  // the names that it has, where that is none; FAILED_PRECONDITION with what it grades, where it lacks language or
-  // device; UNAVAILABLE when it does not answer.
+  // The formula that `needs` mean, by name; waits at most `timeout` for the service's answer, and says so.
+  // INVALID_ARGUMENT with the names that it has, where that is none; FAILED_PRECONDITION with what it grades, where it
+  // lacks language or device; UNAVAILABLE when it does not answer.
   absl::StatusOr<std::string> CheckService(const ServiceNeeds& needs, absl::Duration timeout) const;
 
   // Cancels all of an owner's grades. A Done that is running at this moment still ends.

@@ -121,10 +121,10 @@ class RolloutClient::Collection {
       const absl::Duration left = began + wait.timeout - now;
       if (!IsBackPressure(status) || left <= absl::ZeroDuration() || IsStopped(wait)) return status;
       if (now >= line_due) {
-        wait.say(absl::StrCat("rollout worker ", worker.address, " has no room: ", status.message(),
-                              "; waiting for at most ",
-                              absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))));
-        line_due = now + wait.line_interval;
+        wait.lines.say(absl::StrCat("rollout worker ", worker.address, " has no room: ", status.message(),
+                                    "; waiting for at most ",
+                                    absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))));
+        line_due = now + wait.lines.interval;
       }
       PauseUnlessStopped(*worker.channel, std::min(*GetRetryDelay(status), left), wait);
     }
@@ -256,7 +256,12 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     request.set_language(LanguageOfName(options_.language));
     for (const std::string& device : options_.devices) request.add_devices(DeviceOfName(device));
     v1::GetStatusResponse response;
-    const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
+    const absl::Status status = [&] {
+      const WaitLines waiting(
+          absl::StrCat("the rollout worker at ", worker->address, ", which asks its reward service"),
+          kCallTimeout, options_.wait.lines);
+      return FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
+    }();
     if (absl::IsUnimplemented(status)) {
       return ExplainCallFailure(status, worker->channel,
                                 {.address = worker->address,

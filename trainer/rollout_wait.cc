@@ -92,9 +92,8 @@ absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers
     }
     const absl::Time now = absl::Now();
     if (now >= line_due && num_refusals < workers.size()) {
-      options.say(absl::StrCat("waiting for ", NamesOf(workers), ", for ", Seconds(now - began),
-                               " of at most ", Seconds(options.timeout)));
-      line_due = now + options.line_interval;
+      options.lines.say(WaitLine(NamesOf(workers), now - began, options.timeout));
+      line_due = now + options.lines.interval;
     }
     if (now >= deadline) return TimedOut(workers, options);
   }

@@ -4,15 +4,13 @@
 
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/base/log.h"
+#include "core/base/wait_lines.h"
 
 namespace grpc {
 class Channel;
@@ -21,9 +19,8 @@ class Channel;
 namespace warpsmith {
 
 struct RolloutWaitOptions {
-  absl::Duration timeout = absl::Minutes(5);         // trainer.rollout_wait_seconds
-  absl::Duration line_interval = absl::Seconds(10);  // from one line to the next
-  std::function<void(std::string_view)> say = LogInfo;
+  absl::Duration timeout = absl::Minutes(5);  // trainer.rollout_wait_seconds
+  WaitLineOptions lines;
   const std::atomic<bool>* stop = nullptr;  // once set, the wait ends with CANCELLED; null: never
 };
 
@@ -33,7 +30,7 @@ struct AwaitedWorker {
 };
 
 // Waits until the process of one of `workers` serves, and returns its index. A worker need not have weights
-// for that. Says at once for whom it waits, unless one serves already, and again every `line_interval`.
+// for that. Says at once for whom it waits, unless one serves already, and again every `lines.interval`.
 // DEADLINE_EXCEEDED `timeout` after `began` names the addresses and what to do; CANCELLED within a
 // second or so of `stop`. Errors of the health check where no worker is left to wait for: something
 // else answers at that address. A worker whose health check breaks off is waited for.

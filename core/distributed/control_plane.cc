@@ -86,14 +86,16 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const Process
   std::unique_ptr<RendezvousStore> store;
   std::vector<UniqueFd> peers;
   if (environment.world_size > 1) {
-    ASSIGN_OR_RETURN(store, RendezvousStore::Connect(environment, options.meeting_timeout));
+    ASSIGN_OR_RETURN(store, RendezvousStore::Connect(environment, options.meeting_timeout, options.lines));
     const auto tell = [&](const std::string& own) -> absl::StatusOr<std::vector<std::string>> {
       if (environment.rank == 0) RETURN_IF_ERROR(store->Set(kAddressKey, own));
-      ASSIGN_OR_RETURN(std::string of_rank_0, store->Get(kAddressKey, options.meeting_timeout));
+      ASSIGN_OR_RETURN(std::string of_rank_0, store->Get(kAddressKey, "rank 0", options.meeting_timeout));
       return std::vector<std::string>{std::move(of_rank_0)};
     };
-    ASSIGN_OR_RETURN(peers, ConnectPeerMesh(environment, tell,
-                                            {.shape = MeshShape::kStar, .timeout = options.meeting_timeout}));
+    ASSIGN_OR_RETURN(
+        peers, ConnectPeerMesh(
+                   environment, tell,
+                   {.shape = MeshShape::kStar, .timeout = options.meeting_timeout, .lines = options.lines}));
   }
   return std::unique_ptr<ControlPlane>(
       new ControlPlane(environment, options, std::move(store), std::move(peers), std::move(wake)));
@@ -131,6 +133,7 @@ void ControlPlane::Say(std::string activity) {
   {
     absl::MutexLock lock(&mutex_);
     activity_ = std::move(activity);
+    has_said_ = true;
     activity_since_ = Uptime();
     Beat();
   }
@@ -211,11 +214,29 @@ absl::StatusOr<std::shared_ptr<const std::string>> ControlPlane::Exchange(std::s
   return own.bytes;
 }
 
+// Until the peer's part of an exchange is there, or will never be.
+void ControlPlane::AwaitPart(Peer& peer, std::string_view what, absl::Time began) {
+  absl::Time line_due = began + options_.lines.interval;
+  // Not a poll: the thread signals each change, and ends every wait for a rank that is not heard of.
+  while (error_.ok() && !peer.part.has_value() && !peer.ended) {
+    // After the start waits are long as a matter of course, and rank 0's log says what it does.
+    if (has_said_) {
+      changed_.Wait(&mutex_);
+    } else if (changed_.WaitWithDeadline(&mutex_, line_due)) {
+      const std::string activity = peer.activity.empty() ? "" : absl::StrCat(", which is ", peer.activity);
+      const std::string awaited =
+          absl::StrCat("rank ", peer.rank, " to reach \"", AbslView(what), "\"", activity);
+      options_.lines.say(WaitLine(awaited, absl::Now() - began, absl::InfiniteDuration()));
+      line_due += options_.lines.interval;
+    }
+  }
+}
+
 // Returns when every peer's part of this exchange is there.
 absl::Status ControlPlane::AwaitParts(int64_t sequence, std::string_view what) {
+  const absl::Time began = absl::Now();
   for (const std::unique_ptr<Peer>& peer : peers_) {
-    // Not a poll: the thread signals each change, and ends every wait for a rank that is not heard of.
-    while (error_.ok() && !peer->part.has_value() && !peer->ended) changed_.Wait(&mutex_);
+    AwaitPart(*peer, what, began);
     if (!error_.ok()) return error_;
     if (peer->part.has_value() && peer->part->number == sequence && peer->part->text == what) continue;
     const std::string theirs =

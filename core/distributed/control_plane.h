@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
+#include "core/base/wait_lines.h"
 #include "core/distributed/control_connection.h"
 #include "core/distributed/process_group_environment.h"
 #include "core/distributed/rendezvous_store.h"
@@ -31,6 +32,8 @@ struct ControlPlaneOptions {
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // A rank of which nothing is heard for so long is lost.
   absl::Duration silence_max = absl::Minutes(1);
+  // Of waits at the start: until all have met, and in exchanges until this rank calls Say().
+  WaitLineOptions lines;
 };
 
 // Exchanges of host memory through rank 0, over TCP whatever the communicator of the update uses. Every rank
@@ -91,6 +94,7 @@ class ControlPlane {
 
   absl::StatusOr<std::shared_ptr<const std::string>> Exchange(std::string bytes, std::string_view what,
                                                               Merge merge) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitPart(Peer& peer, std::string_view what, absl::Time began) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitParts(int64_t sequence, std::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -115,6 +119,7 @@ class ControlPlane {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> on_break_ ABSL_GUARDED_BY(mutex_);
   std::string activity_ ABSL_GUARDED_BY(mutex_) = "starting";
+  bool has_said_ ABSL_GUARDED_BY(mutex_) = false;  // Say() was called
   absl::Duration activity_since_ ABSL_GUARDED_BY(mutex_);
   absl::Duration next_beat_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Duration> stop_by_ ABSL_GUARDED_BY(mutex_);

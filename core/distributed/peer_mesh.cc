@@ -18,6 +18,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
@@ -124,13 +125,17 @@ absl::StatusOr<UniqueFd> CallPeer(int peer, const std::vector<std::string>& word
   return fd;
 }
 
-// Accepts one caller; an invalid descriptor when it did not know the token, which is no error.
+// Accepts one caller; an invalid descriptor when it did not know the token, or none called until `look_up`, which is
+// no error.
 absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, const Greeting& own,
-                                                    int world_size, absl::Time deadline, int interrupt_fd) {
+                                                    int world_size, absl::Time deadline, absl::Time look_up,
+                                                    int interrupt_fd) {
   pollfd waiting[] = {{.fd = listener.fd.get(), .events = POLLIN, .revents = 0},
                       {.fd = interrupt_fd, .events = POLLIN, .revents = 0}};
-  const int64_t timeout_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
+  const absl::Duration timeout = absl::Ceil(std::min(deadline, look_up) - absl::Now(), absl::Milliseconds(1));
+  const int64_t timeout_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(timeout));
   if (poll(waiting, 2, static_cast<int>(timeout_ms)) <= 0) {
+    if (absl::Now() < deadline) return std::pair<int, UniqueFd>(-1, UniqueFd());
     return absl::DeadlineExceededError("higher ranks did not connect in time; see their logs");
   }
   if (waiting[1].revents != 0) return absl::AbortedError("interrupted while higher ranks were to connect");
@@ -143,6 +148,21 @@ absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, co
                      greeting.token == own.token && own.rank < greeting.rank && greeting.rank < world_size;
   if (!known) return std::pair<int, UniqueFd>(-1, UniqueFd());
   return std::pair<int, UniqueFd>(greeting.rank, std::move(fd));
+}
+
+// "ranks 1, 3, which are to connect": those above `rank` that have not.
+std::string MissingRanks(const std::vector<UniqueFd>& peers, int rank) {
+  constexpr size_t kNamedMax = 8;
+  std::vector<std::string> names;
+  for (size_t peer = static_cast<size_t>(rank) + 1; peer < peers.size(); ++peer) {
+    if (!peers[peer].valid()) names.push_back(absl::StrCat(peer));
+  }
+  const size_t num_missing = names.size();
+  names.resize(std::min(num_missing, kNamedMax));
+  const std::string more =
+      num_missing > kNamedMax ? absl::StrCat(" and ", num_missing - kNamedMax, " more") : std::string();
+  return absl::StrCat(num_missing == 1 ? "rank " : "ranks ", absl::StrJoin(names, ", "), more,
+                      num_missing == 1 ? ", which is to connect" : ", which are to connect");
 }
 
 // A new token, in hexadecimal digits.
@@ -158,7 +178,7 @@ absl::StatusOr<std::string> DrawToken() {
 
 absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironment& environment,
                                                       TellRanks tell, const PeerMeshOptions& options) {
-  const absl::Time deadline = absl::Now() + options.timeout;
+  const absl::Time began = absl::Now(), deadline = began + options.timeout;
   const int rank = environment.rank;
   ASSIGN_OR_RETURN(const std::string host, OwnAddress(environment));
   ASSIGN_OR_RETURN(const Listener listener, Listen(host, environment.world_size));
@@ -182,11 +202,17 @@ absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironm
   WS_CHECK(static_cast<int>(words.size()) >= num_lower) << words.size() << " addresses for rank " << rank;
   std::vector<UniqueFd> peers(environment.world_size);
   for (int peer = 0; peer < num_lower; ++peer) {
+    const WaitLines waiting(absl::StrCat("a connection to rank ", peer), options.timeout, options.lines);
     ASSIGN_OR_RETURN(peers[peer], CallPeer(peer, words[peer], greeting, deadline));
   }
+  absl::Time line_due = began + options.lines.interval;
   for (int missing = num_higher; missing > 0;) {
-    ASSIGN_OR_RETURN(auto caller,
-                     AcceptPeer(listener, greeting, environment.world_size, deadline, options.interrupt_fd));
+    if (const absl::Time now = absl::Now(); now >= line_due) {
+      options.lines.say(WaitLine(MissingRanks(peers, rank), now - began, options.timeout));
+      line_due = now + options.lines.interval;
+    }
+    ASSIGN_OR_RETURN(auto caller, AcceptPeer(listener, greeting, environment.world_size, deadline, line_due,
+                                             options.interrupt_fd));
     if (!caller.second.valid() || peers[caller.first].valid()) continue;
     peers[caller.first] = std::move(caller.second);
     --missing;

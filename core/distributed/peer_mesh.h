@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
+#include "core/base/wait_lines.h"
 #include "core/distributed/process_group_environment.h"
 
 namespace warpsmith {
@@ -22,6 +23,7 @@ struct PeerMeshOptions {
   MeshShape shape = MeshShape::kFull;
   absl::Duration timeout;
   int interrupt_fd = -1;  // once it is readable, waiting for callers ends; -1 for none
+  WaitLineOptions lines;
 };
 
 // Makes this rank's text known and returns those of all ranks, by rank; of a star, rank 0's is enough.

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/base/wait_lines.h"
 #include "core/distributed/process_group_environment.h"
 
 namespace warpsmith {
@@ -17,17 +18,18 @@ namespace warpsmith {
 // it for as long as its object lives. Not thread-safe.
 class RendezvousStore {
  public:
-  // Connects within `timeout`; UNAVAILABLE with the address otherwise.
+  // Connects within `timeout`; UNAVAILABLE with the address otherwise. `lines` are of this wait and of those of Get.
   static absl::StatusOr<std::unique_ptr<RendezvousStore>> Connect(const ProcessGroupEnvironment& environment,
-                                                                  absl::Duration timeout);
+                                                                  absl::Duration timeout,
+                                                                  const WaitLineOptions& lines = {});
   RendezvousStore(const RendezvousStore&) = delete;
   RendezvousStore& operator=(const RendezvousStore&) = delete;
   ~RendezvousStore();
 
   absl::Status Set(const std::string& key, std::string_view value);
 
-  // Waits until a process has set `key`. DEADLINE_EXCEEDED after `timeout`.
-  absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout);
+  // Waits until `who` has set `key`. DEADLINE_EXCEEDED after `timeout`.
+  absl::StatusOr<std::string> Get(const std::string& key, std::string_view who, absl::Duration timeout);
 
  private:
   struct Client;

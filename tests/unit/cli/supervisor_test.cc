@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/said_lines.h"
 #include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
@@ -62,6 +63,22 @@ TEST_CASE("One failed trainer of several ends the others") {
   REQUIRE(supervisor.StartTrainer(run.Shell("trainer-0", "exec sleep 60")).ok());
   REQUIRE(supervisor.StartTrainer(run.Shell("trainer-1", "exit 6")).ok());
   CHECK(supervisor.Run() == 6);
+}
+
+TEST_CASE("A server that takes its time to serve is waited for in words") {
+  Run run;
+  SaidLines said;
+  SupervisorOptions options = run.Options();
+  options.lines = said.Options(absl::Milliseconds(20));
+  options.is_serving = [&](const std::string&, absl::Duration) {
+    said.Await(2);
+    return true;
+  };
+  Supervisor supervisor(options, &run.signals);
+  REQUIRE(supervisor.StartServer(run.Server("worker", "exec sleep 60")).ok());
+  CHECK_THAT(said.all().front(), Catch::StartsWith("waiting for worker to serve (") &&
+                                     Catch::Contains("worker.log), for ") &&
+                                     Catch::EndsWith("of at most 10s"));
 }
 
 TEST_CASE("A server that dies before it serves is an error with the end of its log") {

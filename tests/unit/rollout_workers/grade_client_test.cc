@@ -11,6 +11,7 @@
 #include "core/rpc/server.h"
 #include "core/rpc/status.h"
 #include "tests/support/catch.h"
+#include "tests/support/said_lines.h"
 
 namespace warpsmith {
 namespace {
@@ -170,6 +171,17 @@ TEST_CASE(
   const absl::Status silent = nobody.CheckService({.formula = "kevin-v1"}, absl::Milliseconds(50)).status();
   CHECK(absl::IsUnavailable(silent));
   CHECK_THAT(std::string(silent.message()), Catch::Contains("nobody does not answer"));
+}
+
+TEST_CASE("a check that waits for the service says so") {
+  SaidLines said;
+  GradeClientOptions options = Quick();
+  options.lines = said.Options(absl::Milliseconds(10));
+  const GradeClient nobody(CreateChannel("unix:/nowhere.sock"), "nobody", options);
+  CHECK(absl::IsUnavailable(nobody.CheckService({}, absl::Milliseconds(200)).status()));
+  REQUIRE_FALSE(said.all().empty());
+  CHECK_THAT(said.all().front(), Catch::StartsWith("waiting for the reward service at nobody, for ") &&
+                                     Catch::EndsWith("of at most 200ms"));
 }
 
 TEST_CASE("a service that grades neither language nor device of a run says what it does grade") {

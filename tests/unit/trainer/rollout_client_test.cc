@@ -15,8 +15,8 @@
 #include "core/rpc/server.h"
 #include "core/rpc/status.h"
 #include "tests/support/catch.h"
+#include "tests/support/said_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/trainer/said_lines.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
@@ -219,9 +219,10 @@ TEST_CASE("groups that are all there are kept when the worker is lost before it 
   worker.num_good = 6;
   worker.server->SetServing("", Serving::kNo);
   SaidLines lines;
-  RolloutClient client({.addresses = {worker.server->address()},
-                        .limits = kLimits,
-                        .wait = lines.Options(absl::Milliseconds(300), absl::Seconds(60))});
+  RolloutClient client(
+      {.addresses = {worker.server->address()},
+       .limits = kLimits,
+       .wait = {.timeout = absl::Milliseconds(300), .lines = lines.Options(absl::Seconds(60))}});
   const auto groups = client.Generate(Request());
   CHECK(InTaskOrder(groups));
   for (const TransitionGroup& group : *groups) CHECK(group.transitions[1].grade.scored());
@@ -256,8 +257,7 @@ TEST_CASE("a worker that has no room is asked again when it says so, as long as 
   worker.failure = ToGrpcStatus(BackPressureError("4 requests are under way", absl::Milliseconds(5)));
   const auto generate = [&](int num_refusals, absl::Duration timeout, const std::atomic<bool>* stop) {
     worker.num_failures = num_refusals;
-    RolloutWaitOptions wait = lines.Options(timeout, absl::Seconds(60));
-    wait.stop = stop;
+    const RolloutWaitOptions wait{.timeout = timeout, .lines = lines.Options(absl::Hours(1)), .stop = stop};
     const std::vector<std::string> addresses = {worker.server->address()};
     return RolloutClient({.addresses = addresses, .limits = kLimits, .wait = wait, .num_attempts_max = 1})
         .Generate(Request());
@@ -276,9 +276,10 @@ TEST_CASE("connecting waits for each worker and says who they are") {
   const std::string address = absl::StrCat("unix:", (directory.path() / "worker.sock").string());
   FakeWorker early;
   SaidLines lines;
-  RolloutClient client({.addresses = {early.server->address(), address},
-                        .limits = kLimits,
-                        .wait = lines.Options(absl::Seconds(60), absl::Milliseconds(100))});
+  RolloutClient client(
+      {.addresses = {early.server->address(), address},
+       .limits = kLimits,
+       .wait = {.timeout = absl::Seconds(60), .lines = lines.Options(absl::Milliseconds(100))}});
   std::unique_ptr<FakeWorker> late;
   std::thread starter([&] {
     lines.Await(2);
@@ -296,9 +297,10 @@ TEST_CASE("connecting waits for each worker and says who they are") {
 TEST_CASE("workers lost in the midst are waited for by name, and the wait is bounded") {
   FakeWorker first, second;
   SaidLines lines;
-  RolloutClient client({.addresses = {first.server->address(), second.server->address()},
-                        .limits = kLimits,
-                        .wait = lines.Options(absl::Milliseconds(600), absl::Seconds(60))});
+  RolloutClient client(
+      {.addresses = {first.server->address(), second.server->address()},
+       .limits = kLimits,
+       .wait = {.timeout = absl::Milliseconds(600), .lines = lines.Options(absl::Seconds(60))}});
   REQUIRE(InTaskOrder(client.Generate(Request())));
   first.server->Shutdown(absl::ZeroDuration());
   second.server->Shutdown(absl::ZeroDuration());
@@ -317,7 +319,7 @@ TEST_CASE("of several lost workers the one that comes back first is used") {
   back.num_failures = 1;
   RolloutClient client({.addresses = {gone.server->address(), back.server->address()},
                         .limits = kLimits,
-                        .wait = lines.Options(absl::Hours(1), absl::Seconds(1))});
+                        .wait = {.timeout = absl::Hours(1), .lines = lines.Options(absl::Seconds(1))}});
   gone.server->Shutdown(absl::ZeroDuration());
   CHECK(InTaskOrder(client.Generate(Request())));
   CHECK(back.num_groups == 6);

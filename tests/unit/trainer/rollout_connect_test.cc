@@ -1,11 +1,13 @@
 // What the client asks of its workers before it asks for anything else.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/rpc/server.h"
 #include "tests/support/catch.h"
+#include "tests/support/said_lines.h"
 #include "trainer/rollout_client.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
@@ -25,6 +27,7 @@ struct CpuWorker : v1::RolloutService::Service {
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override {
+    if (before_status) before_status();
     if (!request->formula().empty() && request->formula() != "kevin-v1") {
       return {grpc::StatusCode::INVALID_ARGUMENT, "it has kevin-v1"};
     }
@@ -44,8 +47,20 @@ struct CpuWorker : v1::RolloutService::Service {
     return RolloutClient(options).Connect();
   }
 
+  std::function<void()> before_status;
   std::unique_ptr<RpcServer> server;
 };
+
+TEST_CASE("a worker that waits for its reward service is waited for in words") {
+  CpuWorker worker;
+  SaidLines said;
+  worker.before_status = [&] { said.Await(2); };
+  CHECK(worker.Connect({.wait = {.lines = said.Options(absl::Milliseconds(100))}}).ok());
+  CHECK_THAT(said.all().back(),
+             Catch::StartsWith("waiting for the rollout worker at " + worker.server->address() +
+                               ", which asks its reward service, for ") &&
+                 Catch::EndsWith("of at most 2m"));
+}
 
 TEST_CASE("a formula that the reward service lacks is refused when the client connects") {
   const CpuWorker worker;

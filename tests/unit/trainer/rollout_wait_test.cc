@@ -17,8 +17,8 @@
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "tests/support/catch.h"
+#include "tests/support/said_lines.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/trainer/said_lines.h"
 
 namespace warpsmith {
 namespace {
@@ -74,8 +74,9 @@ TEST_CASE("a worker that is not there yet is waited for, and every so often that
     lines.Await(3);
     late = place.Serve();
   });
-  const auto found = AwaitAnyServing({place.worker()},
-                                     lines.Options(absl::Seconds(60), absl::Milliseconds(100)), absl::Now());
+  const auto found = AwaitAnyServing(
+      {place.worker()}, {.timeout = absl::Seconds(60), .lines = lines.Options(absl::Milliseconds(100))},
+      absl::Now());
   starter.join();
   INFO(found.status());
   REQUIRE(found.ok());
@@ -91,8 +92,9 @@ TEST_CASE("the first of several workers that serves is the one") {
   const Somewhere gone, there;
   const auto server = there.Serve();
   SaidLines lines;
-  const auto found = AwaitAnyServing({gone.worker(), there.worker()},
-                                     lines.Options(absl::Hours(1), absl::Hours(1)), absl::Now());
+  const auto found =
+      AwaitAnyServing({gone.worker(), there.worker()},
+                      {.timeout = absl::Hours(1), .lines = lines.Options(absl::Hours(1))}, absl::Now());
   REQUIRE(found.ok());
   CHECK(*found == 1);
   CHECK(lines.all().size() <= 1);
@@ -102,7 +104,8 @@ TEST_CASE("waiting ends at its bound, with the address, the bound, its key and w
   const Somewhere place;
   SaidLines lines;
   const absl::Status status =
-      AwaitAnyServing({place.worker()}, lines.Options(absl::Milliseconds(1500), absl::Seconds(60)),
+      AwaitAnyServing({place.worker()},
+                      {.timeout = absl::Milliseconds(1500), .lines = lines.Options(absl::Seconds(60))},
                       absl::Now())
           .status();
   INFO(status);
@@ -118,7 +121,7 @@ TEST_CASE("who is asked to stop while waiting ends with CANCELLED, soon, and say
   const Somewhere place, other;
   SaidLines lines;
   std::atomic<bool> stop = false;
-  RolloutWaitOptions options = lines.Options(absl::Seconds(20), absl::Hours(1));
+  RolloutWaitOptions options = {.timeout = absl::Seconds(20), .lines = lines.Options(absl::Hours(1))};
   options.stop = &stop;
   absl::Time asked;
   std::thread asker([&] {
@@ -147,9 +150,9 @@ TEST_CASE("a worker whose streams break off is waited for") {
     server.reset();
     late = place.Serve();
   });
-  const RolloutWaitOptions options = lines.Options(absl::Seconds(60), absl::Seconds(2));
+  const RolloutWaitOptions options = {.timeout = absl::Seconds(60), .lines = lines.Options(absl::Seconds(2))};
   const auto found = AwaitAnyServing({place.worker()}, options, absl::Now());
-  for (int i = 0; i < 2; ++i) options.say("the starter may end");
+  for (int i = 0; i < 2; ++i) options.lines.say("the starter may end");
   starter.join();
   INFO(found.status());
   CHECK(found.ok());
@@ -158,8 +161,9 @@ TEST_CASE("a worker whose streams break off is waited for") {
 TEST_CASE("the bound counts from when the wait began, whoever was waited for before") {
   const Somewhere place;
   SaidLines lines;
-  const auto found = AwaitAnyServing({place.worker()}, lines.Options(absl::Hours(1), absl::Hours(1)),
-                                     absl::Now() - absl::Hours(2));
+  const auto found =
+      AwaitAnyServing({place.worker()}, {.timeout = absl::Hours(1), .lines = lines.Options(absl::Hours(1))},
+                      absl::Now() - absl::Hours(2));
   CHECK(absl::IsDeadlineExceeded(found.status()));
 }
 

@@ -2,23 +2,26 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "tests/support/catch.h"
+#include "tests/support/said_lines.h"
 #include "tests/unit/core/distributed/ranks.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr ControlPlaneOptions kPatient{};
+const ControlPlaneOptions kPatient{};
 
 // Heartbeats so fast that a test can wait for silence.
-constexpr ControlPlaneOptions kQuick{.heartbeat_interval = absl::Milliseconds(20),
-                                     .silence_max = absl::Milliseconds(600)};
+const ControlPlaneOptions kQuick{.heartbeat_interval = absl::Milliseconds(20),
+                                 .silence_max = absl::Milliseconds(600)};
 
 void Sleep(absl::Duration duration) { absl::SleepFor(duration); }
 
@@ -64,6 +67,44 @@ TEST_CASE("ranks that have met rank 0 wait for one that comes later than a silen
     control->Leave(status);
     return status;
   })));
+}
+
+TEST_CASE("ranks that wait for a late one say for which and until when") {
+  std::array<SaidLines, 4> said;
+  const std::string of_store = "waiting for the rendezvous store of rank 0 at 127.0.0.1:";
+  CHECK(AllOk(RunRanks(4, [&](const ProcessGroupEnvironment& environment) -> absl::Status {
+    SaidLines& own = said[environment.rank];
+    if (environment.rank == 0) said[1].Await(2);
+    if (environment.rank == 2) said[0].Await(2);
+    ASSIGN_OR_RETURN(const auto control,
+                     ControlPlane::Create(environment, {.lines = own.Options(absl::Milliseconds(100))}));
+    const absl::Status status = control->Barrier("first");
+    control->Leave(status);
+    return status;
+  })));
+  CHECK_THAT(said[1].all().front(), Catch::StartsWith(of_store) && Catch::EndsWith("s of at most 10m"));
+  CHECK_THAT(said[0].all()[1], Catch::StartsWith("waiting for rank") && Catch::Contains("2") &&
+                                   Catch::Contains("to connect, for ") && Catch::EndsWith(" of at most 10m"));
+}
+
+TEST_CASE("exchanges of the start that last are said, and later ones are not") {
+  SaidLines said;
+  size_t num_at_start = 0;
+  const ControlPlaneOptions options{.lines = said.Options(absl::Milliseconds(20))};
+  CHECK(AllOk(RunRanks(2, [&](const ProcessGroupEnvironment& environment) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto control,
+                     ControlPlane::Create(environment, environment.rank == 0 ? kPatient : options));
+    if (environment.rank == 0) said.Await(2);
+    RETURN_IF_ERROR(control->Barrier("start"));
+    if (environment.rank == 1) num_at_start = said.all().size();
+    control->Say("working");
+    if (environment.rank == 0) Sleep(absl::Milliseconds(100));
+    const absl::Status status = control->Barrier("step");
+    control->Leave(status);
+    return status;
+  })));
+  CHECK(said.all().size() == num_at_start);
+  CHECK_THAT(said.all().back(), Catch::StartsWith("waiting for rank 0 to reach \"start\""));
 }
 
 TEST_CASE("a rank that closes without a word is named to all, with what it said last") {

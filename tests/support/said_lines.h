@@ -1,21 +1,21 @@
-// What the trainer says while it waits for rollout workers, for tests.
-#ifndef WARPSMITH_TESTS_UNIT_TRAINER_SAID_LINES_H_
-#define WARPSMITH_TESTS_UNIT_TRAINER_SAID_LINES_H_
+// What a process says while it waits, for tests.
+#ifndef WARPSMITH_TESTS_SUPPORT_SAID_LINES_H_
+#define WARPSMITH_TESTS_SUPPORT_SAID_LINES_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "trainer/rollout_wait.h"
+#include "core/base/wait_lines.h"
 
 namespace warpsmith {
 
 class SaidLines {
  public:
   // Options that say their lines here; this must outlive them.
-  RolloutWaitOptions Options(absl::Duration timeout, absl::Duration line_interval) {
-    return {.timeout = timeout, .line_interval = line_interval, .say = [this](std::string_view line) {
+  WaitLineOptions Options(absl::Duration interval) {
+    return {.interval = interval, .say = [this](std::string_view line) {
               absl::MutexLock lock(&mutex_);
               lines_.emplace_back(line);
             }};
@@ -38,4 +38,4 @@ class SaidLines {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_TESTS_UNIT_TRAINER_SAID_LINES_H_
+#endif  // WARPSMITH_TESTS_SUPPORT_SAID_LINES_H_
