@@ -12,7 +12,8 @@ namespace warpsmith {
 // Numbers and strings also where they have their default.
 std::string ToJson(const google::protobuf::Message& message);
 
-// INVALID_ARGUMENT, with what the parser says, for what is no such message; unknown fields are an error.
+// Enum values may be spelt as CorrectSpelling() takes them. INVALID_ARGUMENT for what is no such message, unknown keys
+// included, with what is accepted in place of a name that is none, else with what the parser says.
 absl::Status ParseJson(const std::string& text, google::protobuf::Message* message);
 
 }  // namespace warpsmith
