@@ -23,19 +23,6 @@ std::string UpperName(v1::CandidateLanguage language) {
 
 std::string UpperName(v1::Device device) { return absl::AsciiStrToUpper(DeviceName(device)); }
 
-// "cpp and kernelbench_python on cpu"
-std::string GradedText(const ServiceAbilities& abilities) {
-  std::vector<std::string> parts;
-  for (const auto& [device, environment] : abilities.devices) {
-    std::vector<std::string> names;
-    for (const CandidateLanguage& language : CandidateLanguages()) {
-      if (MayRunOn(language, device)) names.push_back(LanguageName(language.value));
-    }
-    parts.push_back(absl::StrCat(absl::StrJoin(names, " and "), " on ", DeviceName(device)));
-  }
-  return absl::StrJoin(parts, ", ");
-}
-
 // `asked`: what asks for the device, "task.device is CUDA".
 absl::Status LackError(const std::string& asked, v1::Device device, const ServiceAbilities& abilities) {
   const bool is_gpu = device == v1::DEVICE_CUDA;
@@ -69,6 +56,18 @@ absl::Status CheckPair(const CandidateLanguage& language, v1::Device wanted) {
 }
 
 }  // namespace
+
+std::string GradedText(const ServiceAbilities& abilities) {
+  std::vector<std::string> parts;
+  for (const auto& [device, environment] : abilities.devices) {
+    std::vector<std::string> names;
+    for (const CandidateLanguage& language : CandidateLanguages()) {
+      if (MayRunOn(language, device)) names.push_back(LanguageName(language.value));
+    }
+    parts.push_back(absl::StrCat(absl::StrJoin(names, " and "), " on ", DeviceName(device)));
+  }
+  return absl::StrJoin(parts, ", ");
+}
 
 std::vector<v1::CandidateLanguage> GradedLanguages(const ServiceAbilities& abilities) {
   std::vector<v1::CandidateLanguage> graded;

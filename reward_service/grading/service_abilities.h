@@ -28,6 +28,9 @@ struct ServiceAbilities {
 // Those that may be graded on one of the service's devices, in the order of their values.
 std::vector<v1::CandidateLanguage> GradedLanguages(const ServiceAbilities& abilities);
 
+// What it grades, for people: "cpp and kernelbench_python on cpu".
+std::string GradedText(const ServiceAbilities& abilities);
+
 // What a candidate in `language` is graded on: `wanted`, or where that is DEVICE_UNSPECIFIED the first of the
 // language's devices that the service has. INVALID_ARGUMENT, with what to write, for a value that is no language or no
 // device and for a pair of them that no service grades. FAILED_PRECONDITION, with what this one grades and why no more,

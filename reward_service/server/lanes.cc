@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/build_info.h"
@@ -124,6 +125,20 @@ UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler) {
   if (status.ok()) return {.gpus = *std::move(gpus)};
   LogWarning(absl::StrCat("nothing is judged on GPUs: ", status.message()));
   return {.why_none = std::string(status.message())};
+}
+
+absl::Status CheckGpusRequired(const std::string& setting, const UsableGpus& usable) {
+  if (setting != "required" || !usable.gpus.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "reward_service.gpus is required, and nothing can be judged on a GPU: ", usable.why_none,
+      "; `warpsmith doctor` says what is missing, and with gpus: all the service starts without one"));
+}
+
+std::string GpusText(const UsableGpus& usable) {
+  if (usable.gpus.empty()) return absl::StrCat("no GPU: ", usable.why_none);
+  const auto name = [](std::string* text, const cuda::GpuFacts& gpu) { *text += gpu.name; };
+  return absl::StrCat(usable.gpus.size(),
+                      usable.gpus.size() == 1 ? " GPU: " : " GPUs: ", absl::StrJoin(usable.gpus, ", ", name));
 }
 
 std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/device_lease.h"
 #include "reward_service/cuda/driver.h"
@@ -31,6 +32,12 @@ struct UsableGpus {
 // `compiler`: whether there is one for GPUs' programs, without which nothing could be judged there. A GPU or a driver
 // that is there and cannot be used is said in the log, too.
 UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler);
+
+// FAILED_PRECONDITION with `why_none` where there are none and `setting`, that of reward_service.gpus, requires one.
+absl::Status CheckGpusRequired(const std::string& setting, const UsableGpus& usable);
+
+// "2 GPUs: NVIDIA H100 80GB HBM3, NVIDIA H100 80GB HBM3" or "no GPU: " and why.
+std::string GpusText(const UsableGpus& usable);
 
 // For compilers, each once: "sm_90a".
 std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus);

@@ -156,10 +156,12 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
       "tenants",
       "Who may ask. Without tenants everybody is one, 'default'. With them a request needs the "
       "token of one, or a client's certificate in its name."));
-  section.ReadChoice("gpus", &options.gpus, {"all", "none"},
-                     {"",
-                      "GPUs on which candidates are judged, a lane each: all that the driver of CUDA shows "
-                      "(CUDA_VISIBLE_DEVICES), or none."});
+  section.ReadChoice(
+      "gpus", &options.gpus, {"all", "required", "none"},
+      {"",
+       "GPUs on which candidates are judged, a lane each: all that the driver of CUDA shows "
+       "(CUDA_VISIBLE_DEVICES), or none. required: all, and without one that works the service does "
+       "not start."});
   section.Read("num_lanes", &options.num_lanes, IntegerRange{.min = 0, .max = 1024},
                {"lanes",
                 "Candidates that are judged at once, each on an equal part of lane_cores. 0: one on each of "

@@ -272,7 +272,8 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
   absl::StatusOr<CudaToolchain> cuda = FindCudaToolchain();
-  UsableGpus usable = FindUsableGpus(options.gpus == "all", cuda.status());
+  UsableGpus usable = FindUsableGpus(options.gpus != "none", cuda.status());
+  RETURN_IF_ERROR(CheckGpusRequired(options.gpus, usable));
   machinery->why_no_gpu =
       usable.gpus.empty() ? std::move(usable.why_none) : "no referee starts on its GPUs: its log says why";
   machinery->gpu_architectures = ArchitecturesOf(usable.gpus);
@@ -285,6 +286,7 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   RETURN_IF_ERROR(compilers);
   RETURN_IF_ERROR(lanes.status());
   BuildGrader(options, cores, *std::move(lanes), machinery.get());
+  RETURN_IF_ERROR(CheckGpusRequired(options.gpus, {machinery->gpus, machinery->why_no_gpu}));
   return machinery;
 }
 
@@ -366,8 +368,9 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   const bool compile_anywhere = Lane::CheckRealtime().ok();
   if (!compile_anywhere) RETURN_IF_ERROR(PinTo(cores.others));
   ASSIGN_OR_RETURN(const std::unique_ptr<Machinery> machinery, Build(options, cores));
-  const Reception reception(MakeReceptionOptions(options, *machinery), std::move(tenants),
-                            machinery->grader.get(), &machinery->ledger);
+  const ReceptionOptions reception_options = MakeReceptionOptions(options, *machinery);
+  const Reception reception(reception_options, std::move(tenants), machinery->grader.get(),
+                            &machinery->ledger);
   RewardDoor door(&reception);
   const std::string name = v1::RewardService::service_full_name();
   ASSIGN_OR_RETURN(
@@ -378,7 +381,9 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   const HttpDoor http_door(&reception, std::move(page));
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http_server, StartHttp(options, tls, &http_door));
   std::cout << "listening on " << server->address() << std::endl;
-  LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
+  LogInfo(absl::StrCat("grades ", GradedText(reception_options.abilities), "; ",
+                       GpusText({machinery->gpus, machinery->why_no_gpu}), "; lane cores ",
+                       CoresText(cores.lane), ", compilers on ",
                        CoresText(compile_anywhere ? AllowedCores() : cores.others)));
   const int signal = AwaitStopSignal(stop_signals);
   LogInfo(

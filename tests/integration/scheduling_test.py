@@ -137,3 +137,19 @@ def test_more_lanes_than_cores_for_them_are_refused_in_words(tmp_path: Path) -> 
     ):
         pass
     assert "num_lanes is 2, more than the 1 lane cores" in (tmp_path / "log").read_text()
+
+
+def test_a_service_says_at_its_start_what_it_grades(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running_reward_service(tmp_path, str(log), gpus="none", log_level="info"):
+        pass
+    graded = "grades cpp and kernelbench_python on cpu; no GPU: reward_service.gpus is none; lane cores"
+    assert graded in log.read_text()
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_a_service_that_requires_a_gpu_does_not_start_without_one(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with pytest.raises(AssertionError), running_reward_service(tmp_path, str(log), gpus="required"):
+        pass
+    assert "reward_service.gpus is required, and nothing can be judged on a GPU: " in log.read_text()

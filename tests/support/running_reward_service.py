@@ -13,9 +13,11 @@ _END_SECONDS_MAX = 60
 
 
 @contextmanager
-def running_reward_service(folder: Path, log_file: str = "", **settings: str) -> Iterator[str]:
+def running_reward_service(
+    folder: Path, log_file: str = "", log_level: str = "warning", **settings: str
+) -> Iterator[str]:
     """Its "host:port" of HTTP. `settings` are keys of the section `reward_service`, dots as double underscores; caches
-    and socket lie in `folder`; warnings go to `log_file`, where one is named. Ended by SIGTERM, which must leave it
+    and socket lie in `folder`; its log goes to `log_file`, where one is named. Ended by SIGTERM, which must leave it
     with status 0."""
     all_settings = {
         "address": f"unix:{folder}/socket",
@@ -23,7 +25,7 @@ def running_reward_service(folder: Path, log_file: str = "", **settings: str) ->
         "cache_directory": str(folder / "cache"),
         **{key.replace("__", "."): value for key, value in settings.items()},
     }
-    command = [str(Path(os.environ["WARPSMITH_BIN_DIR"]) / "warpsmith-reward"), "--log-level", "warning"]
+    command = [str(Path(os.environ["WARPSMITH_BIN_DIR"]) / "warpsmith-reward"), "--log-level", log_level]
     for key, value in all_settings.items():
         command += ["--set", f"reward_service.{key}={value}"]
     with open(log_file, "w") if log_file else nullcontext() as log:

@@ -68,5 +68,24 @@ TEST_CASE("programs are compiled once for GPUs of a kind, and GPUs that are not 
   CHECK(found.why_none == "reward_service.gpus is none");
 }
 
+TEST_CASE("a service that requires a GPU is told why it has none") {
+  const UsableGpus none{.why_none = "its machine shows no GPU"};
+  const absl::Status refused = CheckGpusRequired("required", none);
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::StartsWith("reward_service.gpus is required, ") && Catch::Contains("shows no GPU; "));
+  CHECK(CheckGpusRequired("all", none).ok());
+  CHECK(CheckGpusRequired("none", none).ok());
+  CHECK(CheckGpusRequired("required", {.gpus = {Gpu("a", 9)}}).ok());
+}
+
+TEST_CASE("GPUs are named for the log, or why there are none") {
+  cuda::GpuFacts gpu = Gpu("a", 9);
+  gpu.name = "NVIDIA H100";
+  CHECK(GpusText({.gpus = {gpu}}) == "1 GPU: NVIDIA H100");
+  CHECK(GpusText({.gpus = {gpu, gpu}}) == "2 GPUs: NVIDIA H100, NVIDIA H100");
+  CHECK(GpusText({.why_none = "its machine shows no GPU"}) == "no GPU: its machine shows no GPU");
+}
+
 }  // namespace
 }  // namespace warpsmith
