@@ -1,5 +1,6 @@
 // warpsmith: runs, checks configurations, grades, evaluates, exports, serves, and says whether a machine is fit.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/up.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/config/nearest_name.h"
 #include "proto/device_names.h"
 #include "proto/language_names.h"
 
@@ -71,8 +73,7 @@ CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::stri
 CLI::App* AddServe(CLI::App* app, std::string* model) {
   CLI::App* const serve = app->add_subcommand("serve", "answer OpenAI's HTTP API with a checkpoint");
   serve->add_option("--model", *model, "folder of a Hugging Face checkpoint, as export writes it")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+      ->required();
   serve->allow_extras()->footer("Further flags are passed on; see warpsmith-rollout serve --help.");
   return serve;
 }
@@ -104,6 +105,18 @@ CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   return grade;
 }
 
+// Where the command is none, the nearest; CLI11 would only say that one is required.
+std::optional<CLI::Error> CheckCommand(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
+  const std::string shown = warpsmith::Escape(argv[1], 100);
+  return CLI::Error("NoSuchCommand",
+                    absl::StrCat("\"", shown, "\" is not a command", warpsmith::SuggestName(argv[1], names)),
+                    CLI::ExitCodes::ExtrasError);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +136,7 @@ int main(int argc, char** argv) {
   std::string served_model;
   const CLI::App* const serve_command = AddServe(&app, &served_model);
   app.add_subcommand("doctor", "say whether this machine can run Warpsmith, and what to do if not");
+  if (const auto no_command = CheckCommand(app, argc, argv)) return app.exit(*no_command);
   CLI11_PARSE(app, argc, argv);
   if (up_command->parsed()) return warpsmith::RunUp(run.Complete(), &signals);
   if (config_command->parsed()) {

@@ -39,6 +39,11 @@ absl::StatusOr<std::unique_ptr<RendezvousStore>> RendezvousStore::Connect(
                             timeout, lines);
     client->store = c10::make_intrusive<c10d::TCPStore>(environment.master_address, options);
   } catch (const std::exception& error) {
+    if (options.isServer) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot serve the rendezvous store at ", client->address, ": ", Escape(error.what(), 512),
+          "; where the port is in use, choose another by MASTER_PORT"));
+    }
     return absl::UnavailableError(absl::StrCat("no rendezvous store at ", client->address, " within ",
                                                absl::FormatDuration(timeout), ": ",
                                                Escape(error.what(), 512)));

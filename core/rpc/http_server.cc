@@ -61,8 +61,9 @@ class BeastServer final : public HttpServer {
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (error) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("cannot listen at ", shared_.options.address, ": ", error.message()));
+      return NameAddressKey(absl::AlreadyExistsError(absl::StrCat(
+                                "cannot listen at ", shared_.options.address, ": ", error.message())),
+                            shared_.options.address_key);
     }
     address_ = absl::StrCat(host, ":", acceptor_.local_endpoint().port());
     Accept();

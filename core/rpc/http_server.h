@@ -59,6 +59,7 @@ using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 
 struct HttpServerOptions {
   std::string address = "127.0.0.1:0";  // "host:port", port 0 for any free one
+  std::string address_key;              // as of RpcServerOptions
   TlsIdentity tls;                      // empty: no encryption
   int64_t body_bytes_max = int64_t{4} << 20;
   int64_t header_bytes_max = 16 << 10;

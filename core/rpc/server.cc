@@ -45,7 +45,9 @@ std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsIdentity& tls) {
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptions& options,
                                                             const std::vector<RpcService>& services) {
   ASSIGN_OR_RETURN(const ServerAddress address, ParseServerAddress(options.address));
-  if (!address.socket_path.empty()) RETURN_IF_ERROR(CheckSocketFree(address.socket_path));
+  if (!address.socket_path.empty()) {
+    RETURN_IF_ERROR(NameAddressKey(CheckSocketFree(address.socket_path), options.address_key));
+  }
   // Both are process-wide switches of gRPC that take effect on servers built afterwards; repeating them is
   // harmless.
   grpc::EnableDefaultHealthCheckService(true);
@@ -58,8 +60,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   for (const RpcService& service : services) builder.RegisterService(service.service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || bound_port <= 0) {
-    return absl::AlreadyExistsError(absl::StrCat("cannot listen at ", options.address,
-                                                 ": in use, not of this machine, or not permitted"));
+    return NameAddressKey(
+        absl::AlreadyExistsError(absl::StrCat("cannot listen at ", options.address,
+                                              ": in use, not of this machine, or not permitted")),
+        options.address_key);
   }
   const int port = address.socket_path.empty() ? bound_port : 0;
   std::unique_ptr<RpcServer> started(

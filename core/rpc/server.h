@@ -18,6 +18,8 @@ namespace warpsmith {
 struct RpcServerOptions {
   // "host:port", port 0 for any free one, or "unix:/path".
   std::string address = "127.0.0.1:0";
+  // Where a user chooses it, "reward_service.address", say; for the error of one that is taken.
+  std::string address_key;
   // Empty: no encryption, for one machine or a trusted network.
   TlsIdentity tls;
   // Calls in flight that block a thread each. Beyond it gRPC answers RESOURCE_EXHAUSTED without RetryInfo, so

@@ -106,6 +106,11 @@ std::string FormatServerAddress(const ServerAddress& address, int bound_port) {
   return absl::StrCat(address.host, ":", bound_port);
 }
 
+absl::Status NameAddressKey(const absl::Status& status, const std::string& key) {
+  if (!absl::IsAlreadyExists(status) || key.empty()) return status;
+  return absl::AlreadyExistsError(absl::StrCat(status.message(), "; choose another by ", key));
+}
+
 absl::Status CheckSocketFree(const std::string& socket_path) {
   struct stat status;
   if (stat(socket_path.c_str(), &status) != 0) return absl::OkStatus();

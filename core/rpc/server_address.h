@@ -26,6 +26,10 @@ absl::Status CheckClientAddress(const std::string& address);
 // The address a client dials once `bound_port` is known.
 std::string FormatServerAddress(const ServerAddress& address, int bound_port);
 
+// `status` of a server that starts. Where its address is taken, `key`, the configuration's or a flag, ends the message
+// as what to change; empty: nothing does.
+absl::Status NameAddressKey(const absl::Status& status, const std::string& key);
+
 // ALREADY_EXISTS if a server answers at `socket_path`: gRPC would unlink the socket from under it. One left
 // behind by a dead server is fine.
 absl::Status CheckSocketFree(const std::string& socket_path);

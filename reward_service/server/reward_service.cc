@@ -327,6 +327,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& opti
   ASSIGN_OR_RETURN(
       std::unique_ptr<HttpServer> server,
       HttpServer::Start({.address = options.http_address,
+                         .address_key = "reward_service.http_address",
                          .tls = tls,
                          .body_bytes_max = kListBytesMax + 2 * RequestLimits().answer_bytes_max,
                          .refusal = RefusalResponse},
@@ -375,7 +376,9 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   const std::string name = v1::RewardService::service_full_name();
   ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
-      RpcServer::Start({.address = options.address, .tls = tls}, {{.name = name, .service = &door}}));
+      RpcServer::Start(
+          {.address = options.address, .address_key = "reward_service.address or --address", .tls = tls},
+          {{.name = name, .service = &door}}));
   server->SetServing(name, Serving::kYes);
   server->SetServing("", Serving::kYes);
   const HttpDoor http_door(&reception, std::move(page));

@@ -123,7 +123,8 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
                          {.layout_sha256 = LayoutSha256(config.model), .prompts_sha256 = prompts.sha256()});
   const std::string name = v1::RolloutService::service_full_name();
   ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                   RpcServer::Start({.address = flags.address}, {{.name = name, .service = &service}}));
+                   RpcServer::Start({.address = flags.address, .address_key = "--address"},
+                                    {{.name = name, .service = &service}}));
   // Without weights the process itself ("") serves, for it can be given some, and the service does not.
   service.OnStateChange([&](RolloutService::State state) {
     using State = RolloutService::State;
@@ -142,9 +143,7 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
 
 CLI::App* AddServe(CLI::App* app, ServeOptions* options) {
   CLI::App* const serve = app->add_subcommand("serve", "answer OpenAI's HTTP API with a checkpoint");
-  serve->add_option("--model", options->model, "folder of a Hugging Face checkpoint")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  serve->add_option("--model", options->model, "folder of a Hugging Face checkpoint")->required();
   serve->add_option("--address", options->address, "host:port (port 0: any)")->capture_default_str();
   serve->add_option("--name", options->name, "that clients ask for, instead of the folder's");
   serve->add_option("--token-file", options->token_file, "file with a token that requests must carry")

@@ -8,12 +8,15 @@
 #include <iostream>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -108,20 +111,47 @@ std::string NameOfFolder(const std::filesystem::path& folder) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
+absl::Status CheckHoldsCheckpoint(const std::filesystem::path& folder) {
+  const auto has = [&](const char* name) {
+    std::error_code ignored;
+    return std::filesystem::exists(folder / name, ignored);
+  };
+  std::vector<std::string> missing;
+  for (const char* const name : {"config.json", "tokenizer.json"}) {
+    if (!has(name)) missing.emplace_back(name);
+  }
+  if (!has("model.safetensors") && !has("model.safetensors.index.json")) {
+    missing.emplace_back("model.safetensors (or shards with model.safetensors.index.json)");
+  }
+  if (missing.empty()) return absl::OkStatus();
+  const std::string way_out =
+      has("export/config.json")
+          ? absl::StrCat("its folder export is one: --model ", (folder / "export").string())
+          : "`warpsmith export CONFIG` writes one of a run's newest checkpoint, into the folder export of "
+            "the run";
+  return absl::NotFoundError(absl::StrCat(folder.string(),
+                                          " is no folder of a Hugging Face checkpoint: it lacks ",
+                                          absl::StrJoin(missing, ", "), "; ", way_out));
+}
+
 absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
   std::string token;
   if (!options.token_file.empty()) {
     ASSIGN_OR_RETURN(token, ReadTokenFile(options.token_file));
   }
   const std::string name = options.name.empty() ? NameOfFolder(options.model) : options.name;
+  RETURN_IF_ERROR(CheckHoldsCheckpoint(options.model));
   ASSIGN_OR_RETURN(const ServedModel model, LoadServedModel(options.model, name, options.context_tokens_max));
   Announce(options, model);
   std::unique_ptr<CompletionService> service;
   OpenAiDoor door(&model, token);
-  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
-                   HttpServer::Start(
-                       {.address = options.address, .body_bytes_max = kBodyBytesMax, .refusal = RefuseUnseen},
-                       [&door](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); }));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<HttpServer> server,
+      HttpServer::Start({.address = options.address,
+                         .address_key = "--address",
+                         .body_bytes_max = kBodyBytesMax,
+                         .refusal = RefuseUnseen},
+                        [&door](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); }));
   std::cout << "listening on " << server->address() << std::endl;
   std::atomic<bool> is_serving = false;  // before that a lost GPU is an error of what loads the weights
   ASSIGN_OR_RETURN(service, MakeService(options, model, [&is_serving] {

@@ -37,6 +37,9 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals);
 // could be guessed.
 absl::StatusOr<std::string> ReadTokenFile(const std::filesystem::path& path);
 
+// NOT_FOUND for a folder that lacks files which are served, with their names and how to come by such a folder.
+absl::Status CheckHoldsCheckpoint(const std::filesystem::path& folder);
+
 // The name that a folder gives its model: its own, also of "." and of "export/".
 std::string NameOfFolder(const std::filesystem::path& folder);
 

@@ -1,5 +1,6 @@
 #include "core/distributed/control_plane.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/base/unique_fd.h"
 #include "tests/support/catch.h"
 #include "tests/support/said_lines.h"
 #include "tests/unit/core/distributed/ranks.h"
@@ -85,6 +87,23 @@ TEST_CASE("ranks that wait for a late one say for which and until when") {
   CHECK_THAT(said[1].all().front(), Catch::StartsWith(of_store) && Catch::EndsWith("s of at most 10m"));
   CHECK_THAT(said[0].all()[1], Catch::StartsWith("waiting for rank") && Catch::Contains("2") &&
                                    Catch::Contains("to connect, for ") && Catch::EndsWith(" of at most 10m"));
+}
+
+TEST_CASE("a rendezvous port in use is told with what chooses another") {
+  const UniqueFd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  REQUIRE(bind(taken.get(), generic, size) == 0);
+  REQUIRE(listen(taken.get(), 1) == 0);
+  REQUIRE(getsockname(taken.get(), generic, &size) == 0);
+  const int port = ntohs(address.sin_port);
+  const absl::Status status =
+      ControlPlane::Create({.rank = 0, .world_size = 2, .master_port = port}).status();
+  INFO(status.ToString());
+  CHECK(absl::IsUnavailable(status));
+  CHECK(Contains(status, absl::StrCat("cannot serve the rendezvous store at 127.0.0.1:", port)));
+  CHECK(Contains(status, "choose another by MASTER_PORT"));
 }
 
 TEST_CASE("exchanges of the start that last are said, and later ones are not") {

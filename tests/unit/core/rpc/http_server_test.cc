@@ -284,9 +284,14 @@ TEST_CASE("more connections than are allowed are closed at once") {
 TEST_CASE("addresses in use, of no machine or of a socket file are refused in words") {
   const auto server = Echo();
   const auto start = [](const std::string& address) {
-    return HttpServer::Start({.address = address}, [](const std::shared_ptr<HttpExchange>&) {}).status();
+    return HttpServer::Start({.address = address, .address_key = "section.http"},
+                             [](const std::shared_ptr<HttpExchange>&) {})
+        .status();
   };
-  CHECK(absl::IsAlreadyExists(start(server->address())));
+  const absl::Status in_use = start(server->address());
+  CHECK(absl::IsAlreadyExists(in_use));
+  CHECK_THAT(std::string(in_use.message()),
+             Catch::Contains(server->address()) && Catch::EndsWith("; choose another by section.http"));
   CHECK(absl::IsInvalidArgument(start("unix:/tmp/socket")));
   CHECK(absl::IsInvalidArgument(start("nonsense")));
 }

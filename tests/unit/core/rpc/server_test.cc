@@ -114,8 +114,13 @@ TEST_CASE("a server on a Unix socket answers, and a second one there is refused"
 TEST_CASE("a port in use is refused") {
   Running running;
   FakeService other;
-  const auto second = RpcServer::Start({.address = running.server->address()}, {{kName, &other}});
+  const std::string address = running.server->address();
+  const auto second =
+      RpcServer::Start({.address = address, .address_key = "section.address"}, {{kName, &other}});
   CHECK(absl::IsAlreadyExists(second.status()));
+  CHECK_THAT(std::string(second.status().message()),
+             Catch::StartsWith("cannot listen at " + address + ": ") &&
+                 Catch::EndsWith("; choose another by section.address"));
 }
 
 TEST_CASE("an address that cannot be bound is refused") {
