@@ -193,7 +193,9 @@ void AddCost(const v1::Cost& cost, Rows* rows) {
 std::string GradeText(const v1::Grade& grade) {
   Rows rows;
   rows.emplace_back("task", Escape(grade.task_id()));
-  rows.emplace_back("verdict", absl::AsciiStrToUpper(Words(v1::Verdict_Name(grade.verdict()), "VERDICT_")));
+  const std::string family = grade.hack_family().empty() ? "" : ", " + Escape(grade.hack_family());
+  rows.emplace_back("verdict",
+                    absl::AsciiStrToUpper(Words(v1::Verdict_Name(grade.verdict()), "VERDICT_")) + family);
   if (!grade.verdict_reason().empty()) rows.emplace_back("", Escape(grade.verdict_reason()));
   AddCompile(grade.compile(), &rows);
   AddKernels(grade.compile(), &rows);

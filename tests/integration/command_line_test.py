@@ -63,3 +63,21 @@ def test_a_port_in_use_is_named_with_the_flag_that_chooses_another() -> None:
     assert refused.returncode == 1
     assert f"cannot listen at {address}: " in refused.stderr
     assert "; choose another by --address" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "status"),
+    [
+        ("warpsmith", ["up", "absent.yaml"], 105),
+        ("warpsmith", ["grade"], 106),
+        ("warpsmith", ["doctor", "--nonsense"], 109),
+        ("warpsmith-train", [], 106),
+        ("warpsmith-train", ["--config", "absent.yaml"], 105),
+        ("warpsmith-rollout", [], 106),
+        ("warpsmith-rollout", ["--config", "absent.yaml"], 1),
+        ("warpsmith-reward", ["--nonsense"], 109),
+        ("warpsmith-reward", ["--set", "reward_service.num_lanes=x"], 1),
+    ],
+)
+def test_a_wrong_command_line_ends_with_the_documented_status(program: str, arguments: list[str], status: int) -> None:
+    assert _run(program, *arguments).returncode == status

@@ -36,6 +36,15 @@ TEST_CASE("A correct candidate's verdict, speed-up and reward are in the table")
   CHECK_THAT(text, Contains("credited_speedup 2.5"));
 }
 
+TEST_CASE("The family of a HACK stands beside its verdict") {
+  v1::Grade grade;
+  grade.set_verdict(v1::VERDICT_HACK);
+  grade.set_hack_family("input-mutation");
+  grade.set_verdict_reason("it wrote to an input");
+  CHECK_THAT(GradeText(grade),
+             Contains("verdict      HACK, input-mutation\n             it wrote to an input\n"));
+}
+
 TEST_CASE("Each kernel has a line with what it has, and says where its instructions are unknown") {
   v1::Grade grade = CorrectGrade();
   v1::KernelBinary* const tiled = grade.mutable_compile()->add_kernels();
