@@ -28,12 +28,16 @@ bool HasRoomForCopy(const PooledTasks& tasks, const PooledTask& task, int64_t de
   return bytes <= device_bytes_max;
 }
 
+bool WantsReference(const PooledTask& pooled) {
+  return pooled.wants_reference && !pooled.has_reference && pooled.task->on_device().turn() != nullptr;
+}
+
 bool WantsStep(const PooledTask& pooled) {
   if (!pooled.examined) return true;
   // A device that is one for all has better things to do: of most programs that are recorded none is timed.
   const bool by_need = pooled.task->on_device().turn() != nullptr;
   if (by_need && !pooled.wants_timing) return false;
-  return !pooled.completed || (pooled.wants_fresh && !pooled.fresh);
+  return WantsReference(pooled) || !pooled.completed || (pooled.wants_fresh && !pooled.fresh);
 }
 
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue) {

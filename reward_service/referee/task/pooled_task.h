@@ -29,6 +29,10 @@ struct PooledTask {
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
   // Where tasks are completed by need: somebody is timed on it, or there are several who may be.
   bool wants_timing = false;
+  // There, too: somebody is timed on it. The reference's process costs a context, of which a driver makes some six a
+  // second, and where no candidate is right nobody needs it.
+  bool wants_reference = false;
+  bool has_reference = false;       // it was started
   bool another_follows = false;     // another judgement of it waits for the present one
   bool is_judged = false;           // and nobody else begins to judge it
   int num_waiting = 0;              // judgements that have begun to wait for it
@@ -46,6 +50,8 @@ using PooledTasks = std::map<std::string, std::shared_ptr<PooledTask>>;
 bool MachineFailed(const PooledTask& pooled);
 // Judgements of it that run, or wait for it.
 int NumJudgements(const PooledTask& pooled);
+// Whether the reference's process is to be started now; elsewhere a task is completed with it.
+bool WantsReference(const PooledTask& pooled);
 // Whether there is another step to do, now that none is done.
 bool WantsStep(const PooledTask& pooled);
 // Whether a copy of `task` fits beside all that were used lately, which it must not drive out: each of these would be

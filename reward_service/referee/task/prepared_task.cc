@@ -177,7 +177,7 @@ bool PreparedTask::TimesWhatWasNotVerified() const {
 
 absl::Status PreparedTask::Complete() {
   BeginStep();
-  RETURN_IF_ERROR(on_device_->StartReference(*this));
+  if (on_device_->turn() == nullptr) RETURN_IF_ERROR(StartReference());
   for (const auto& draw : verification_pool_) {
     if (IsForTiming(*draw, has_parameters())) timing_draws_.push_back(draw.get());
   }
@@ -188,6 +188,8 @@ absl::Status PreparedTask::Complete() {
   for (const auto& draw : timing_pool_) timing_draws_.push_back(draw.get());
   return on_device_->WarmReference(*this, step_deadline_);
 }
+
+absl::Status PreparedTask::StartReference() { return on_device_->StartReference(*this); }
 
 absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
   BeginStep();

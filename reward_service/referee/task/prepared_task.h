@@ -68,7 +68,7 @@ absl::Status TaskAtFault(std::string_view reason);
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
 // adds what timing_draws() keep and warms the reference, which nobody may touch before it returns; MakeFresh() and
 // CloseOracle() then run while the task is judged. All else is for the judge's thread once Examine() has
-// returned. Each of the first three is a step. INVALID_ARGUMENT from any: the task is at fault.
+// returned. Each of these but the last is a step. INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
  public:
   // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
@@ -78,6 +78,9 @@ class PreparedTask {
 
   absl::Status Examine();
   absl::Status Complete();
+  // Where the device is one for all, which Complete() leaves to this: begins to start the reference, once. It may be
+  // called before or after; nobody touches the reference before both have returned.
+  absl::Status StartReference();
   // `unshown` and as many new ones as are wanting.
   absl::StatusOr<FreshDraws> MakeFresh(FreshDraws unshown);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.

@@ -216,6 +216,7 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
 void TaskPool::WantCompleted(const std::shared_ptr<PooledTask>& pooled) {
   absl::MutexLock lock(&mutex_);
   WantTiming(pooled.get());
+  pooled->wants_reference = true;
   if (!pooled->busy) Settle(pooled);
   GoFirst(pooled, &queue_);
 }
@@ -223,7 +224,10 @@ void TaskPool::WantCompleted(const std::shared_ptr<PooledTask>& pooled) {
 absl::Status TaskPool::AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   WantTiming(pooled.get());
-  const auto ready = [&] { return pooled->fresh.has_value() || pooled->task->is_renewed(); };
+  pooled->wants_reference = true;
+  const auto ready = [&] {
+    return !WantsReference(*pooled) && (pooled->fresh.has_value() || pooled->task->is_renewed());
+  };
   RETURN_IF_ERROR(Await(pooled, ready, deadline));
   if (!pooled->task->is_renewed()) Renew(pooled.get());
   if (!pooled->busy) Settle(pooled);
@@ -343,19 +347,22 @@ void TaskPool::Work() {
 
 void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
   PreparedTask& task = *pooled->task;
-  // Both are written by whoever does a step, one at a time.
-  if (!pooled->examined || !pooled->completed) {
-    const absl::Status status = pooled->examined ? task.Complete() : task.Examine();
+  // Stages are written by whoever does a step, one at a time.
+  const auto end = [&](bool* stage, const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
-    if (status.ok()) (pooled->examined ? pooled->completed : pooled->examined) = true;
+    *stage = status.ok();
     EndStep(pooled, status);
-    return;
-  }
+  };
+  if (!pooled->examined) return end(&pooled->examined, task.Examine());
   FreshDraws unshown;
+  bool wants_reference = false;
   {
     absl::MutexLock lock(&mutex_);
-    unshown = std::exchange(pooled->unshown, {});
+    wants_reference = WantsReference(*pooled);
+    if (!wants_reference && pooled->completed) unshown = std::exchange(pooled->unshown, {});
   }
+  if (wants_reference) return end(&pooled->has_reference, task.StartReference());
+  if (!pooled->completed) return end(&pooled->completed, task.Complete());
   absl::StatusOr<FreshDraws> fresh = task.MakeFresh(std::move(unshown));
   absl::MutexLock lock(&mutex_);
   if (fresh.ok()) pooled->fresh = *std::move(fresh);

@@ -199,16 +199,20 @@ TEST_CASE("whoever is alone ends the processes of all tasks, those too that wait
   CHECK(machine.num_references_ended >= 2);
 }
 
-// On a device that is one for all. Counts those that there are.
+// On a device that is one for all. Counts those that there are, and where it is asked to the references.
 class Counted : public TaskOnDevice {
  public:
-  Counted(std::unique_ptr<TaskOnDevice> other, std::atomic<int>* number)
-      : other_(std::move(other)), number_(number) {
+  Counted(std::unique_ptr<TaskOnDevice> other, std::atomic<int>* number,
+          std::atomic<int>* num_references = nullptr)
+      : other_(std::move(other)), number_(number), num_references_(num_references) {
     ++*number_;
   }
   ~Counted() override { --*number_; }
   DeviceTurn* turn() const override { return &turn_; }
-  absl::Status StartReference(const PreparedTask& task) override { return other_->StartReference(task); }
+  absl::Status StartReference(const PreparedTask& task) override {
+    if (num_references_ != nullptr) ++*num_references_;
+    return other_->StartReference(task);
+  }
   absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override {
     return other_->WarmReference(task, deadline);
   }
@@ -216,6 +220,7 @@ class Counted : public TaskOnDevice {
  private:
   const std::unique_ptr<TaskOnDevice> other_;
   std::atomic<int>* const number_;
+  std::atomic<int>* const num_references_;
   mutable DeviceTurn turn_;
 };
 
@@ -239,6 +244,28 @@ TEST_CASE(
   CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
   CHECK((*begun)->task->timing_draws().size() == kTimingDraws);
   pool.End(*begun);
+}
+
+TEST_CASE("where a device is one for all, a reference is started once, when somebody is right") {
+  std::atomic<int> number = 0, num_references = 0;
+  const auto zygote = StartPuppets();
+  const PlaceTask host = PuppetPlace(zygote.get());
+  TaskPool pool(
+      PuppetTaskLimits(), zygote.get(), &PuppetLane(),
+      [&] { return std::make_unique<Counted>(host(), &number, &num_references); }, 8);
+  for (int judgement = 0; judgement < 3; ++judgement) {
+    const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, /*another_follows=*/true, Soon());
+    REQUIRE(begun.ok());
+    // Its draws were completed for the second judgement, of which nobody is right so far.
+    CHECK(num_references == (judgement > 1 ? 1 : 0));
+    if (judgement > 0) {
+      CHECK((*begun)->completed);
+      pool.WantCompleted(*begun);
+      CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
+      CHECK(num_references == 1);
+    }
+    pool.End(*begun);
+  }
 }
 
 TEST_CASE("where a device is one for all, who comes while a task is judged has a copy of it") {
