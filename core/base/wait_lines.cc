@@ -39,8 +39,8 @@ WaitLines::~WaitLines() {
 void WaitLines::Run() {
   const absl::Time began = absl::Now();
   absl::MutexLock lock(&mutex_);
-  for (absl::Time due = began + options_.interval;; due += options_.interval) {
-    if (mutex_.AwaitWithDeadline(absl::Condition(&is_over_), due)) return;
+  for (;;) {
+    if (mutex_.AwaitWithTimeout(absl::Condition(&is_over_), options_.interval)) return;
     options_.say(WaitLine(what_, absl::Now() - began, timeout_));
   }
 }

@@ -215,19 +215,21 @@ absl::StatusOr<std::shared_ptr<const std::string>> ControlPlane::Exchange(std::s
 }
 
 // Until the peer's part of an exchange is there, or will never be.
-void ControlPlane::AwaitPart(Peer& peer, std::string_view what, absl::Time began) {
-  absl::Time line_due = began + options_.lines.interval;
+void ControlPlane::AwaitPart(Peer& peer, std::string_view what, absl::Time began, absl::Time* line_due) {
   // Not a poll: the thread signals each change, and ends every wait for a rank that is not heard of.
   while (error_.ok() && !peer.part.has_value() && !peer.ended) {
     // After the start waits are long as a matter of course, and rank 0's log says what it does.
     if (has_said_) {
       changed_.Wait(&mutex_);
-    } else if (changed_.WaitWithDeadline(&mutex_, line_due)) {
+    } else if (changed_.WaitWithDeadline(&mutex_, *line_due)) {
       const std::string activity = peer.activity.empty() ? "" : absl::StrCat(", which is ", peer.activity);
       const std::string awaited =
           absl::StrCat("rank ", peer.rank, " to reach \"", AbslView(what), "\"", activity);
+      *line_due = absl::Now() + options_.lines.interval;
+      // Without the lock: beats go on where a terminal takes no line.
+      mutex_.Unlock();
       options_.lines.say(WaitLine(awaited, absl::Now() - began, absl::InfiniteDuration()));
-      line_due += options_.lines.interval;
+      mutex_.Lock();
     }
   }
 }
@@ -235,8 +237,9 @@ void ControlPlane::AwaitPart(Peer& peer, std::string_view what, absl::Time began
 // Returns when every peer's part of this exchange is there.
 absl::Status ControlPlane::AwaitParts(int64_t sequence, std::string_view what) {
   const absl::Time began = absl::Now();
+  absl::Time line_due = began + options_.lines.interval;
   for (const std::unique_ptr<Peer>& peer : peers_) {
-    AwaitPart(*peer, what, began);
+    AwaitPart(*peer, what, began, &line_due);
     if (!error_.ok()) return error_;
     if (peer->part.has_value() && peer->part->number == sequence && peer->part->text == what) continue;
     const std::string theirs =

@@ -94,7 +94,8 @@ class ControlPlane {
 
   absl::StatusOr<std::shared_ptr<const std::string>> Exchange(std::string bytes, std::string_view what,
                                                               Merge merge) ABSL_LOCKS_EXCLUDED(mutex_);
-  void AwaitPart(Peer& peer, std::string_view what, absl::Time began) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitPart(Peer& peer, std::string_view what, absl::Time began, absl::Time* line_due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitParts(int64_t sequence, std::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);

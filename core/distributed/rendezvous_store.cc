@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<RendezvousStore>> RendezvousStore::Connect(
     if (options.isServer) {
       return absl::UnavailableError(absl::StrCat(
           "cannot serve the rendezvous store at ", client->address, ": ", Escape(error.what(), 512),
-          "; where the port is in use, choose another by MASTER_PORT"));
+          "; where the port is in use, start again, or choose another by MASTER_PORT where you have set it"));
     }
     return absl::UnavailableError(absl::StrCat("no rendezvous store at ", client->address, " within ",
                                                absl::FormatDuration(timeout), ": ",

@@ -2,6 +2,8 @@
 #ifndef WARPSMITH_TESTS_SUPPORT_SAID_LINES_H_
 #define WARPSMITH_TESTS_SUPPORT_SAID_LINES_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +22,13 @@ class SaidLines {
               lines_.emplace_back(line);
             }};
   }
-  // Returns when there are `count` lines.
-  void Await(size_t count) {
+  // Returns when there are `count` lines that begin like this.
+  void Await(size_t count, std::string_view begin = "") {
     absl::MutexLock lock(&mutex_);
-    const auto enough = [&] { return lines_.size() >= count; };
+    const auto begins = [&](const std::string& line) { return line.compare(0, begin.size(), begin) == 0; };
+    const auto enough = [&] {
+      return std::count_if(lines_.begin(), lines_.end(), begins) >= static_cast<ptrdiff_t>(count);
+    };
     mutex_.Await(absl::Condition(&enough));
   }
   std::vector<std::string> all() {
