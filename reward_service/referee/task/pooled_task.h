@@ -29,8 +29,8 @@ struct PooledTask {
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
   // Where tasks are completed by need: somebody is timed on it, or there are several who may be.
   bool wants_timing = false;
-  // There, too: somebody is timed on it. The reference's process costs a context, of which a driver makes some six a
-  // second, and where no candidate is right nobody needs it.
+  // There, too: somebody is timed on it. The reference's process costs a context, of which a driver makes few a second,
+  // and where no candidate is right nobody needs it.
   bool wants_reference = false;
   bool has_reference = false;       // it was started
   bool another_follows = false;     // another judgement of it waits for the present one

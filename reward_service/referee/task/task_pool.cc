@@ -11,6 +11,7 @@
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/task/task_turns.h"
 
 namespace warpsmith {
 namespace {
@@ -24,14 +25,6 @@ uint64_t RandomWord() {
   uint64_t word = 0;
   WS_CHECK(getrandom(&word, sizeof(word), 0) == sizeof(word)) << "the kernel gives no random bytes";
   return word;
-}
-
-// Where it does not come, what ends does so beside others.
-std::unique_ptr<DeviceTurn::Held> TurnToEnd(DeviceTurn* turn) {
-  auto held = DeviceTurn::Take(turn, DeviceTurn::Kind::kShared, TurnFor::kEnding, absl::Now() + kTurnWaitMax);
-  if (held.ok()) return *std::move(held);
-  LogWarning(held.status().ToString());
-  return nullptr;
 }
 
 }  // namespace
@@ -361,7 +354,12 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
     wants_reference = WantsReference(*pooled);
     if (!wants_reference && pooled->completed) unshown = std::exchange(pooled->unshown, {});
   }
-  if (wants_reference) return end(&pooled->has_reference, task.StartReference());
+  if (wants_reference) {
+    const absl::Status started = task.StartReference();
+    if (!started.ok() || pooled->completed) return end(&pooled->has_reference, started);
+    absl::MutexLock lock(&mutex_);
+    pooled->has_reference = true;  // it opens the GPU while draws are made
+  }
   if (!pooled->completed) return end(&pooled->completed, task.Complete());
   absl::StatusOr<FreshDraws> fresh = task.MakeFresh(std::move(unshown));
   absl::MutexLock lock(&mutex_);

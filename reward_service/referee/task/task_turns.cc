@@ -1,5 +1,7 @@
 #include "reward_service/referee/task/task_turns.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -11,6 +13,13 @@ namespace {
 constexpr int kClearedMax = 8;
 
 }  // namespace
+
+std::unique_ptr<DeviceTurn::Held> TurnToEnd(DeviceTurn* turn) {
+  auto held = DeviceTurn::Take(turn, DeviceTurn::Kind::kShared, TurnFor::kEnding, absl::Now() + kTurnWaitMax);
+  if (held.ok()) return *std::move(held);
+  LogWarning(held.status().ToString());
+  return nullptr;
+}
 
 absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TaskTurns::Take(TurnFor what) {
   const auto kind = IsAlone() ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;

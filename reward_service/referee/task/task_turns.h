@@ -12,6 +12,10 @@
 
 namespace warpsmith {
 
+// For ends of processes and memory that is given back: with others. Null where it does not come, after kTurnWaitMax:
+// then they end without.
+std::unique_ptr<DeviceTurn::Held> TurnToEnd(DeviceTurn* turn);
+
 // What fails beside others, or leaves work on the device there, is the doing of nobody knows whom: a suspicion. A task
 // that is suspected has the device alone. One that then does its work is cleared, so that it costs others nothing more;
 // after some suspicions it is not any more, for each costs oracles. For one thread, but for Suspect().
