@@ -153,12 +153,13 @@ def differences(ours: Sequence[Row], peers: Sequence[Row]) -> list[tuple[str, st
 
 
 def most_rate(results: Sequence[Row]) -> float:
-    """Answers a minute until 95 % of a batch are in: behind them lanes wait for the last ones, which may take long."""
+    """Grades a minute until 95 % of a batch's are in: behind them lanes wait for the last ones, which may take long."""
     count, seconds = 0, 0.0
     for result in results:
-        ended = sorted(answer["ended"] for answer in result["answers"])
-        most = math.ceil(0.95 * len(ended))
-        count, seconds = count + most, seconds + ended[most - 1]
+        ended = sorted(answer["ended"] for answer in result["answers"] if "error" not in answer)
+        if ended:
+            most = math.ceil(0.95 * len(ended))
+            count, seconds = count + most, seconds + ended[most - 1]
     return 60 * count / seconds
 
 

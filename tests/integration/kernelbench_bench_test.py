@@ -135,6 +135,8 @@ def test_the_rate_to_95_percent_leaves_out_the_last_answers() -> None:
     batch = {"answers": [{"ended": float(i)} for i in range(1, 20)] + [{"ended": 100.0}]}
     assert most_rate([batch]) == 60.0
     assert most_rate([batch, {"answers": [{"ended": 41.0}]}]) == 20.0
+    assert most_rate([batch, {"answers": [{"ended": 0.1, "error": "refused"}, {"ended": 41.0}]}]) == 20.0
+    assert most_rate([batch, {"answers": [{"ended": 0.1, "error": "refused"}]}]) == 60.0
 
 
 def test_an_answer_without_a_grade_is_named_and_a_batch_without_any_is_left(
