@@ -18,8 +18,9 @@ struct ServerAddress {
 // INVALID_ARGUMENT for anything else, or a path longer than a socket address holds.
 absl::StatusOr<ServerAddress> ParseServerAddress(const std::string& address);
 
-// INVALID_ARGUMENT for what no client can dial: a scheme, "http://host:80", no host, no port or port 0, or a host on
-// which servers listen on all interfaces, 0.0.0.0 or [::]. "ipv4:10.0.0.1:50061,10.0.0.2:50061" is checked by parts.
+// INVALID_ARGUMENT for what no client should dial: a scheme, "http://host:80", no host, no port or port 0, or a host on
+// which servers listen on all interfaces, 0.0.0.0 or [::], which reaches the client's own machine at best.
+// "ipv4:10.0.0.1:50061,10.0.0.2:50061" is checked by parts.
 // Other forms of CreateChannel that no server binds, such as "dns:///name:50061", are gRPC's to check.
 absl::Status CheckClientAddress(const std::string& address);
 

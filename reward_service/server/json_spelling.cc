@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/log.h"
@@ -53,6 +54,7 @@ absl::Status CorrectValue(const FieldDescriptor& field, const std::string& path,
   if (field.message_type() != nullptr) return CorrectMessage(*field.message_type(), path, value);
   if (field.enum_type() == nullptr || !value->is_string()) return absl::OkStatus();
   const auto& text = value->get_ref<const std::string&>();
+  if (int32_t number = 0; absl::SimpleAtoi(text, &number)) return absl::OkStatus();
   const EnumValueDescriptor* const meant = FindValue(*field.enum_type(), text);
   if (meant == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is \"", Escape(text, kShownBytesMax), "\"; use ",

@@ -9,9 +9,9 @@
 
 namespace warpsmith {
 
-// Replaces enum values in `json`, a message of `type`, that are no full names by these: "cuda", "CUDA" and
-// "candidate-language-cuda" by "CANDIDATE_LANGUAGE_CUDA". INVALID_ARGUMENT for the first value that none is meant by,
-// with those there are, and for the first key that is none, with the nearest or all.
+// Puts full names in place of enum values in `json`, a message of `type`: "CANDIDATE_LANGUAGE_CUDA" for "cuda", "CUDA"
+// and "candidate-language-cuda". Numbers stay. INVALID_ARGUMENT for the first value that is unknown, with all that are
+// known, and for the first key that is unknown, with the nearest one or all.
 absl::Status CorrectSpelling(const google::protobuf::Descriptor& type, nlohmann::json* json);
 
 }  // namespace warpsmith

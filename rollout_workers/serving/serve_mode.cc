@@ -112,6 +112,11 @@ std::string NameOfFolder(const std::filesystem::path& folder) {
 }
 
 absl::Status CheckHoldsCheckpoint(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("--model ", folder.string(), ": ", error ? error.message() : "it is no folder"));
+  }
   const auto has = [&](const char* name) {
     std::error_code ignored;
     return std::filesystem::exists(folder / name, ignored);

@@ -43,7 +43,7 @@ def test_a_folder_that_is_no_export_is_told_what_it_lacks(tmp_path: Path) -> Non
     assert "it lacks tokenizer.json, model.safetensors (or shards with model.safetensors.index.json)" in refused.stderr
     assert "`warpsmith export CONFIG` writes one" in refused.stderr
     absent = _run("warpsmith", "serve", "--model", str(tmp_path / "absent"))
-    assert "it lacks config.json, tokenizer.json" in absent.stderr
+    assert "absent: No such file or directory" in absent.stderr
 
 
 def test_an_address_that_nobody_can_dial_is_refused_at_once(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ TEST_CASE("enum values may be spelt as people write them") {
   v1::GradeRequest request;
   CHECK(ParseJson(R"({"candidate": {"language": "kernelbench-python"}})", &request).ok());
   CHECK(request.candidate().language() == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  CHECK(ParseJson(R"({"priority": "high", "task": {"device": "2"}})", &request).ok());  // protobuf's numbers
+  CHECK(static_cast<int>(request.task().device()) == 2);
 }
 
 TEST_CASE("a name that is none is refused with those there are") {

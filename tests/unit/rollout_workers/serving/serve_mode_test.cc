@@ -30,6 +30,8 @@ TEST_CASE("a folder that lacks files of a checkpoint is told which, and how to c
     REQUIRE(WriteFileAtomically(folder.path() / name, "{}").ok());
   }
   CHECK(CheckHoldsCheckpoint(folder.path()).ok());
+  CHECK_THAT(std::string(CheckHoldsCheckpoint(folder.path() / "config.json").message()),
+             Catch::EndsWith("config.json: it is no folder"));
 }
 
 TEST_CASE("a folder names its model, however it is written") {
