@@ -30,14 +30,9 @@ std::string NamesOf(const std::vector<AwaitedWorker>& workers) {
                       addresses);
 }
 
-std::string Seconds(absl::Duration duration) {
-  return absl::FormatDuration(
-      absl::Trunc(duration, duration < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1)));
-}
-
 absl::Status TimedOut(const std::vector<AwaitedWorker>& workers, const RolloutWaitOptions& options) {
   return absl::DeadlineExceededError(absl::StrCat(
-      NamesOf(workers), " does not serve after ", Seconds(options.timeout),
+      NamesOf(workers), " does not serve after ", SecondsText(options.timeout),
       " (trainer.rollout_wait_seconds): start `warpsmith-rollout --address ", workers.front().address,
       "` with the trainer's --config, look into its log if it was started, or name another address by "
       "--rollout-address"));

@@ -9,18 +9,16 @@
 #include "core/base/absl_view.h"
 
 namespace warpsmith {
-namespace {
 
-std::string Rounded(absl::Duration duration) {
+std::string SecondsText(absl::Duration duration) {
   const bool is_short = duration < absl::Seconds(1);
   return absl::FormatDuration(absl::Trunc(duration, is_short ? absl::Milliseconds(1) : absl::Seconds(1)));
 }
 
-}  // namespace
-
 std::string WaitLine(std::string_view what, absl::Duration waited, absl::Duration timeout) {
-  const std::string line = absl::StrCat("waiting for ", AbslView(what), ", for ", Rounded(waited));
-  return timeout == absl::InfiniteDuration() ? line : absl::StrCat(line, " of at most ", Rounded(timeout));
+  const std::string line = absl::StrCat("waiting for ", AbslView(what), ", for ", SecondsText(waited));
+  return timeout == absl::InfiniteDuration() ? line
+                                             : absl::StrCat(line, " of at most ", SecondsText(timeout));
 }
 
 WaitLines::WaitLines(std::string what, absl::Duration timeout, WaitLineOptions options)

@@ -19,6 +19,9 @@ struct WaitLineOptions {
   std::function<void(std::string_view)> say = LogInfo;
 };
 
+// "1m5s": in whole seconds, or where it is less than one in milliseconds.
+std::string SecondsText(absl::Duration duration);
+
 // "waiting for WHAT, for 20s of at most 5m". An infinite `timeout` is left out.
 std::string WaitLine(std::string_view what, absl::Duration waited, absl::Duration timeout);
 

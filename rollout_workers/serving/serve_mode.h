@@ -37,7 +37,8 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals);
 // could be guessed.
 absl::StatusOr<std::string> ReadTokenFile(const std::filesystem::path& path);
 
-// NOT_FOUND for a folder that lacks files which are served, with their names and how to come by such a folder.
+// NOT_FOUND for what is no folder, and for a folder that lacks files which are served, with their names and how to come
+// by such a folder.
 absl::Status CheckHoldsCheckpoint(const std::filesystem::path& folder);
 
 // The name that a folder gives its model: its own, also of "." and of "export/".
