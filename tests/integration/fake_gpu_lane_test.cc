@@ -150,24 +150,25 @@ TEST_CASE("a referee waits for the memory that another one's candidates had") {
   CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
 }
 
-TEST_CASE("a driver that answers late costs time, and one that does not answer its referee") {
-  TestDriver().Say("late cuMemCreate 300\nlate cuMemcpyDtoH_v2 20\n");
-  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
-  // As often as a candidate is judged.
-  TestDriver().Say("late cuCtxSynchronize 3600000\n");
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    CHECK(absl::IsDeadlineExceeded(Judge(kRight, /*verify_only=*/true, absl::Seconds(1)).status()));
-  }
-  TestDriver().Say("");
-  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
-}
-
 // Of a task whose reference has these statements in front. Number `addend` makes it another task.
 TaskSource TaskOf(int addend, const std::string& statements = "pass") {
   return MakeTask("import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " +
                   statements + "\n        return torch.relu(2 * x + 1) ** 2 + 0 * " + std::to_string(addend) +
                   "\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n\ndef get_init_inputs():\n    "
                   "return []\n");
+}
+
+TEST_CASE("a driver that answers late costs time, and one that does not answer its referee") {
+  TestDriver().Say("late cuMemCreate 300\nlate cuMemcpyDtoH_v2 20\n");
+  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+  // As often as a candidate is judged; what hangs makes the draws of a task that nobody has judged yet.
+  TestDriver().Say("late cuCtxSynchronize 3600000\n");
+  JudgeRequest request = Request();
+  request.task = TaskOf(/*addend=*/100);
+  for (int attempt = 0; attempt < 3; ++attempt)
+    CHECK(absl::IsDeadlineExceeded(Judge(kRight, request, absl::Seconds(1)).status()));
+  TestDriver().Say("");
+  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("tasks are made and programs recorded beside each other, and each is judged by itself") {

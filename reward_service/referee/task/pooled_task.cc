@@ -8,8 +8,6 @@ namespace {
 // Kept alive for the tasks that were used last: a start costs ten draws. On a GPU each task has its own, for a start
 // costs a hundred draws there, and its memory is counted with the task's.
 constexpr int kOraclesMax = 4;
-// Candidates of one task follow each other within it.
-constexpr absl::Duration kLately = absl::Seconds(10);
 
 }  // namespace
 
@@ -17,27 +15,22 @@ bool MachineFailed(const PooledTask& pooled) {
   return !pooled.status.ok() && !absl::IsInvalidArgument(pooled.status);
 }
 
-int NumJudgements(const PooledTask& pooled) { return pooled.num_waiting + (pooled.is_judged ? 1 : 0); }
+bool IsMadeByNeed(const PooledTask& pooled) { return pooled.task->on_device().turn() != nullptr; }
 
-bool HasRoomForCopy(const PooledTasks& tasks, const PooledTask& task, int64_t device_bytes_max,
-                    absl::Time now) {
-  int64_t bytes = task.device_bytes;
-  for (const auto& [key, other] : tasks) {
-    if (now - other->last_used_at <= kLately) bytes += other->device_bytes;
-  }
-  return bytes <= device_bytes_max;
+bool WantsCompletion(const PooledTask& pooled) {
+  return !pooled.completed && (pooled.wants_timing || !IsMadeByNeed(pooled));
 }
 
-bool WantsReference(const PooledTask& pooled) {
-  return pooled.wants_reference && !pooled.has_reference && pooled.task->on_device().turn() != nullptr;
+size_t NumFreshWanted(const PooledTask& pooled) {
+  const PreparedTask& task = *pooled.task;
+  const size_t of_judgement = task.num_fresh_draws();
+  const size_t lacking = pooled.is_judged && pooled.completed ? of_judgement - task.num_own_draws() : 0;
+  if (!pooled.wants_fresh) return lacking;
+  return lacking + (pooled.completed ? of_judgement : std::min(of_judgement, task.num_draws_of_turn()));
 }
 
 bool WantsStep(const PooledTask& pooled) {
-  if (!pooled.examined) return true;
-  // A device that is one for all has better things to do: of most programs that are recorded none is timed.
-  const bool by_need = pooled.task->on_device().turn() != nullptr;
-  if (by_need && !pooled.wants_timing) return false;
-  return WantsReference(pooled) || !pooled.completed || (pooled.wants_fresh && !pooled.fresh);
+  return !pooled.examined || WantsCompletion(pooled) || pooled.fresh.size() < NumFreshWanted(pooled);
 }
 
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue) {

@@ -2,15 +2,14 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_POOLED_TASK_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_POOLED_TASK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "reward_service/referee/task/prepared_task.h"
 
 namespace warpsmith {
@@ -24,21 +23,17 @@ struct PooledTask {
   // next has the task made anew.
   absl::Status status;
   uint64_t last_used = 0;
-  absl::Time last_used_at = absl::InfinitePast();
   int64_t device_bytes = 0;  // as of its last step
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
-  // Where tasks are completed by need: somebody is timed on it, or there are several who may be.
+  // What timing it needs of a device's memory is counted: there are several candidates, or one that is right.
+  bool may_be_timed = false;
+  // One is right. Where a device is one for all, the task is completed for that alone: where no candidate is right
+  // nobody needs those draws, nor a reference, whose process costs a context, of which a driver makes few a second.
   bool wants_timing = false;
-  // There, too: somebody is timed on it. The reference's process costs a context, of which a driver makes few a second,
-  // and where no candidate is right nobody needs it.
-  bool wants_reference = false;
-  bool has_reference = false;       // it was started
-  bool another_follows = false;     // another judgement of it waits for the present one
-  bool is_judged = false;           // and nobody else begins to judge it
-  int num_waiting = 0;              // judgements that have begun to wait for it
-  bool wants_fresh = true;          // somebody waits for fresh draws, or will
-  std::optional<FreshDraws> fresh;  // for the next judgement
-  FreshDraws unshown;               // what judgements have left, at most its num_fresh_draws()
+  bool is_judged = false;    // and nobody else begins to judge it
+  int num_waiting = 0;       // judgements that have begun to wait for it
+  bool wants_fresh = false;  // a judgement waits for fresh draws, or will, beside the present one
+  FreshDraws fresh;          // that nobody has; some are what judgements have left
   bool has_oracle = false;
   bool busy = false;  // a step of it is queued or done
 };
@@ -48,16 +43,16 @@ using PooledTasks = std::map<std::string, std::shared_ptr<PooledTask>>;
 
 // What the machine lacked once, memory of a GPU say, it may have the next time: that is no task's fault.
 bool MachineFailed(const PooledTask& pooled);
-// Judgements of it that run, or wait for it.
-int NumJudgements(const PooledTask& pooled);
-// Whether the reference's process is to be started now; elsewhere a task is completed with it.
-bool WantsReference(const PooledTask& pooled);
+// Whether its device is one for all, so that others wait for whatever is made of it in vain.
+bool IsMadeByNeed(const PooledTask& pooled);
+// Whether the step after its examination is to be done.
+bool WantsCompletion(const PooledTask& pooled);
+// How many fresh draws it should have. To verify the next candidate one is enough, so until somebody was right these
+// are what one turn of the device gives; then as many as the next one needs to be timed, and those that the present one
+// lacks for that.
+size_t NumFreshWanted(const PooledTask& pooled);
 // Whether there is another step to do, now that none is done.
 bool WantsStep(const PooledTask& pooled);
-// Whether a copy of `task` fits beside all that were used lately, which it must not drive out: each of these would be
-// made again.
-bool HasRoomForCopy(const PooledTasks& tasks, const PooledTask& task, int64_t device_bytes_max,
-                    absl::Time now);
 // Has a step of it, if it waits in the queue, done next.
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue);
 // Of the tasks that have an oracle on the host the one that was used least lately; null while there are few.

@@ -177,7 +177,7 @@ bool PreparedTask::TimesWhatWasNotVerified() const {
 
 absl::Status PreparedTask::Complete() {
   BeginStep();
-  if (on_device_->turn() == nullptr) RETURN_IF_ERROR(StartReference());
+  RETURN_IF_ERROR(on_device_->StartReference(*this));  // on a GPU it opens that while draws are made
   for (const auto& draw : verification_pool_) {
     if (IsForTiming(*draw, has_parameters())) timing_draws_.push_back(draw.get());
   }
@@ -189,19 +189,18 @@ absl::Status PreparedTask::Complete() {
   return on_device_->WarmReference(*this, step_deadline_);
 }
 
-absl::Status PreparedTask::StartReference() { return on_device_->StartReference(*this); }
-
-absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
+absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(size_t num_draws) {
   BeginStep();
-  absl::Status status = FillUp(num_fresh_draws(), &unshown);
+  FreshDraws fresh;
+  absl::Status status = FillUp(num_draws, &fresh);
   const bool has_failed = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
   if (has_failed && absl::Now() < step_deadline_) {
     // The task has made many draws: what has ended may be its oracle alone, for want of memory.
     CloseOracle();
-    status = FillUp(num_fresh_draws(), &unshown);
+    status = FillUp(num_draws, &fresh);
   }
   RETURN_IF_ERROR(status);
-  return unshown;
+  return fresh;
 }
 
 absl::Status PreparedTask::FillUp(size_t num_draws, std::vector<std::unique_ptr<Draw>>* draws) {
@@ -220,19 +219,23 @@ absl::Status PreparedTask::FillUp(size_t num_draws, std::vector<std::unique_ptr<
 }
 
 void PreparedTask::Renew(FreshDraws fresh) {
-  WS_CHECK(fresh_.empty() && fresh.size() == num_fresh_draws()) << fresh.size();
-  fresh_ = std::move(fresh);
-  verification_draws_.push_back(fresh_.front().get());
+  WS_CHECK(fresh_.size() + fresh.size() <= num_fresh_draws()) << fresh.size();
+  if (fresh.empty()) return;
+  if (fresh_.empty()) verification_draws_.push_back(fresh.front().get());
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(fresh_));
+  if (fresh_.size() < num_fresh_draws()) return;
   // Behind what warms up first; the one that verification shows anyway is sure to be used.
   for (size_t i = 0; i < fresh_.size(); ++i)
     timing_draws_.insert(timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(i), fresh_[i].get());
 }
 
 FreshDraws PreparedTask::Forget() {
-  if (!is_renewed()) return {};
+  if (fresh_.empty()) return {};
   verification_draws_.pop_back();
-  timing_draws_.erase(timing_draws_.begin() + 1,
-                      timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(num_fresh_draws()));
+  if (fresh_.size() == num_fresh_draws()) {
+    timing_draws_.erase(timing_draws_.begin() + 1,
+                        timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(fresh_.size()));
+  }
   return std::exchange(fresh_, {});
 }
 

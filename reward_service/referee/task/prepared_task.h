@@ -59,15 +59,15 @@ constexpr int FreshDrawsWanted(int num_batched_calls) {
 // of float64, for the reference and for a candidate.
 constexpr int64_t LargestTaskBytes(int64_t free_bytes) { return free_bytes / 8 * 5; }
 
-// Draws for one judgement that no jail of another has had: num_fresh_draws() of them.
+// Draws that no jail has had, for one judgement.
 using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
 // A status that says so, with the reason escaped: INVALID_ARGUMENT.
 absl::Status TaskAtFault(std::string_view reason);
 
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
-// adds what timing_draws() keep and warms the reference, which nobody may touch before it returns; MakeFresh() and
-// CloseOracle() then run while the task is judged. All else is for the judge's thread once Examine() has
+// adds what timing_draws() keep and starts the reference, which nobody may touch before it returns; it, MakeFresh() and
+// CloseOracle() run while the task is judged. All else is for the judge's thread once Examine() has
 // returned. Each of these but the last is a step. INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
  public:
@@ -78,23 +78,21 @@ class PreparedTask {
 
   absl::Status Examine();
   absl::Status Complete();
-  // Where the device is one for all, which Complete() leaves to this: begins to start the reference, once. It may be
-  // called before or after; nobody touches the reference before both have returned.
-  absl::Status StartReference();
-  // `unshown` and as many new ones as are wanting.
-  absl::StatusOr<FreshDraws> MakeFresh(FreshDraws unshown);
+  absl::StatusOr<FreshDraws> MakeFresh(size_t num_draws);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
   // For any thread that has the device's turn alone: something was left to do there. Oracle and reference are killed,
   // and the next oracle has the device alone, so that what it does shows.
   void EndProcesses();
-  // Of one judgement, after Complete(): the lists below have these draws, verification the first of them, until
-  // Forget(), which gives them back: Draw::shown says which a jail had. Nothing is timed without.
+  // More draws of one judgement's own, num_fresh_draws() in all. Verification has the first of them; timing, once the
+  // task is complete, has all, and nothing is timed without. So until Forget(), which gives them back: Draw::shown says
+  // which a jail had.
   void Renew(FreshDraws fresh);
   FreshDraws Forget();
-  bool is_renewed() const { return !fresh_.empty(); }
+  size_t num_own_draws() const { return fresh_.size(); }
   // Of an examined task.
   size_t num_fresh_draws() const { return static_cast<size_t>(FreshDrawsWanted(num_batched_calls())); }
+  size_t num_draws_of_turn() const { return static_cast<size_t>(num_batched_calls()); }
 
   // Of the device's memory, when all is made that this use needs.
   int64_t DeviceBytes(TaskUse use) const;

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,8 +19,14 @@ namespace {
 
 // Judgements of one task on the same secret draws, apart from those that are fresh.
 constexpr int kUsesMax = 256;
-// Of a task of which several candidates wait, where a device is one for all: each copy costs an oracle and a reference.
-constexpr int kCopiesMax = 2;
+
+FreshDraws TakeFresh(size_t num_draws, PooledTask* pooled) {
+  FreshDraws& fresh = pooled->fresh;
+  const auto end = fresh.begin() + static_cast<ptrdiff_t>(num_draws);
+  FreshDraws taken(std::make_move_iterator(fresh.begin()), std::make_move_iterator(end));
+  fresh.erase(fresh.begin(), end);
+  return taken;
+}
 
 uint64_t RandomWord() {
   uint64_t word = 0;
@@ -52,7 +59,8 @@ TaskPool::~TaskPool() {
 void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) {
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
-  pooled->wants_fresh = true;
+  // To the first judgement all draws are new; and of most programs that are recorded none is timed.
+  pooled->wants_fresh |= pooled->num_uses > 0 || (pooled->task != nullptr && !IsMadeByNeed(*pooled));
   if (!pooled->busy) Settle(pooled);
 }
 
@@ -79,27 +87,9 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
-  pooled->last_used_at = absl::Now();
   const std::shared_ptr<PooledTask> result = pooled;
   Evict();
   return result;
-}
-
-// Each copy has an oracle, draws and a reference of its own: judgements of one task need not wait for each other.
-std::shared_ptr<PooledTask> TaskPool::FindCopy(const TaskSource& source) {
-  std::shared_ptr<PooledTask> best = FindOrAdd(source, std::nullopt);
-  // A task at fault has no copies, nor one whose judgements have cores of their own, which are one lane.
-  if (NumJudgements(*best) == 0 || best->task == nullptr || !best->status.ok()) return best;
-  if (best->task->on_device().turn() == nullptr) return best;
-  for (int copy = 1; copy < kCopiesMax && NumJudgements(*best) > 0; ++copy) {
-    const std::string key = absl::StrCat(source.key, ",", copy);
-    const bool has_room = HasRoomForCopy(tasks_, *best, device_bytes_max_, absl::Now()) &&
-                          best->task->on_device().store().HasPlenty();
-    if (tasks_.count(key) == 0 && !has_room) break;
-    std::shared_ptr<PooledTask> other = FindOrAdd({key, source.reference_source}, std::nullopt);
-    if (NumJudgements(*other) < NumJudgements(*best)) best = std::move(other);
-  }
-  return best;
 }
 
 bool TaskPool::IsFull() const {
@@ -115,8 +105,7 @@ void TaskPool::Evict() {
     if (pooled->status.ok() || pooled->task == nullptr || pooled.use_count() > 1) continue;
     const std::shared_ptr<PooledTask> remains = MakePooled();
     remains->task = std::move(pooled->task);
-    remains->fresh = std::exchange(pooled->fresh, std::nullopt);
-    remains->unshown = std::exchange(pooled->unshown, {});
+    remains->fresh = std::exchange(pooled->fresh, {});
     pooled->has_oracle = false;
     pooled->device_bytes = 0;
     evicted_.push_back(remains);
@@ -159,8 +148,7 @@ void TaskPool::FreeEvicted() {
       absl::MutexLock lock(&mutex_);
       task = std::move(pooled->task);  // which EndOracles() does not see any more
     }
-    pooled->fresh.reset();
-    pooled->unshown.clear();
+    pooled->fresh.clear();
   }
 }
 
@@ -180,16 +168,14 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
                                                             std::optional<uint64_t> seed,
                                                             bool another_follows, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  std::shared_ptr<PooledTask> pooled = seed ? FindOrAdd(source, seed) : FindCopy(source);
-  pooled->another_follows = another_follows;
-  pooled->wants_fresh = true;
-  // To the first judgement all draws are new.
+  std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   const auto is_first = [&] { return pooled->num_uses == 0; };
-  // Of several candidates one may be right; of one alone verification says so first.
-  if (another_follows || pooled->is_judged || pooled->num_waiting > 0 || !is_first())
-    WantTiming(pooled.get());
+  if (another_follows || pooled->is_judged || pooled->num_waiting > 0 || !is_first()) {
+    pooled->wants_fresh = true;
+    CountTiming(pooled.get());  // of several candidates one may be right
+  }
   const auto ready = [&] {
-    return pooled->examined && !pooled->is_judged && (is_first() || pooled->fresh.has_value());
+    return pooled->examined && !pooled->is_judged && (is_first() || !pooled->fresh.empty());
   };
   ++pooled->num_waiting;
   const absl::Status status = Await(pooled, ready, deadline);
@@ -199,48 +185,37 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
     return status;
   }
   pooled->is_judged = true;
-  const bool renews = !is_first();
+  if (!is_first()) pooled->task->Renew(TakeFresh(1, pooled.get()));
   ++pooled->num_uses;
-  if (renews) Renew(pooled.get());
+  pooled->wants_fresh = another_follows || pooled->num_waiting > 0;
   if (!pooled->busy) Settle(pooled);
   return pooled;
 }
 
 void TaskPool::WantCompleted(const std::shared_ptr<PooledTask>& pooled) {
   absl::MutexLock lock(&mutex_);
-  WantTiming(pooled.get());
-  pooled->wants_reference = true;
-  if (!pooled->busy) Settle(pooled);
-  GoFirst(pooled, &queue_);
+  WantTiming(pooled);
 }
 
 absl::Status TaskPool::AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  WantTiming(pooled.get());
-  pooled->wants_reference = true;
-  const auto ready = [&] {
-    return !WantsReference(*pooled) && (pooled->fresh.has_value() || pooled->task->is_renewed());
-  };
+  WantTiming(pooled);
+  const auto num_lacking = [&] { return pooled->task->num_fresh_draws() - pooled->task->num_own_draws(); };
+  const auto ready = [&] { return pooled->completed && pooled->fresh.size() >= num_lacking(); };
   RETURN_IF_ERROR(Await(pooled, ready, deadline));
-  if (!pooled->task->is_renewed()) Renew(pooled.get());
+  pooled->task->Renew(TakeFresh(num_lacking(), pooled.get()));
   if (!pooled->busy) Settle(pooled);
   return absl::OkStatus();
 }
 
-void TaskPool::Renew(PooledTask* pooled) {
-  pooled->task->Renew(*std::exchange(pooled->fresh, std::nullopt));
-  pooled->wants_fresh = pooled->another_follows || pooled->num_waiting > 0;
-}
-
 void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
-  FreshDraws draws = pooled->task->Forget();
   FreshDraws used;
   DeviceTurn* const turn = pooled->task->on_device().turn();
   absl::MutexLock lock(&mutex_);
   pooled->is_judged = false;
-  for (auto& draw : draws) {
-    const bool is_kept = !draw->shown && pooled->unshown.size() < pooled->task->num_fresh_draws();
-    (is_kept ? pooled->unshown : used).push_back(std::move(draw));
+  for (auto& draw : pooled->task->Forget()) {
+    const bool is_kept = !draw->shown && pooled->fresh.size() < pooled->task->num_fresh_draws();
+    (is_kept ? pooled->fresh : used).push_back(std::move(draw));
   }
   if (!used.empty()) used_.push_back({turn, std::move(used)});
   LetGo(std::move(pooled));
@@ -299,9 +274,16 @@ void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
   if (pooled->status.ok() && WantsStep(*pooled)) Enqueue(pooled);
 }
 
-void TaskPool::WantTiming(PooledTask* pooled) {
-  if (pooled->wants_timing || pooled->task == nullptr) return;
+void TaskPool::WantTiming(const std::shared_ptr<PooledTask>& pooled) {
+  CountTiming(pooled.get());
   pooled->wants_timing = true;
+  if (!pooled->busy) Settle(pooled);
+  GoFirst(pooled, &queue_);
+}
+
+void TaskPool::CountTiming(PooledTask* pooled) {
+  if (pooled->may_be_timed || pooled->task == nullptr) return;
+  pooled->may_be_timed = true;
   // While a step changes the task its end will tell.
   if (pooled->busy) return;
   pooled->device_bytes = pooled->task->DeviceBytes(TaskUse::kTiming);
@@ -347,23 +329,18 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
     EndStep(pooled, status);
   };
   if (!pooled->examined) return end(&pooled->examined, task.Examine());
-  FreshDraws unshown;
-  bool wants_reference = false;
+  bool completes = false;
+  size_t num_wanted = 0;
   {
     absl::MutexLock lock(&mutex_);
-    wants_reference = WantsReference(*pooled);
-    if (!wants_reference && pooled->completed) unshown = std::exchange(pooled->unshown, {});
+    completes = WantsCompletion(*pooled);
+    num_wanted = NumFreshWanted(*pooled);
+    num_wanted -= std::min(num_wanted, pooled->fresh.size());
   }
-  if (wants_reference) {
-    const absl::Status started = task.StartReference();
-    if (!started.ok() || pooled->completed) return end(&pooled->has_reference, started);
-    absl::MutexLock lock(&mutex_);
-    pooled->has_reference = true;  // it opens the GPU while draws are made
-  }
-  if (!pooled->completed) return end(&pooled->completed, task.Complete());
-  absl::StatusOr<FreshDraws> fresh = task.MakeFresh(std::move(unshown));
+  if (completes) return end(&pooled->completed, task.Complete());
+  absl::StatusOr<FreshDraws> fresh = task.MakeFresh(num_wanted);
   absl::MutexLock lock(&mutex_);
-  if (fresh.ok()) pooled->fresh = *std::move(fresh);
+  if (fresh.ok()) std::move(fresh->begin(), fresh->end(), std::back_inserter(pooled->fresh));
   EndStep(pooled, fresh.status());
 }
 
@@ -371,7 +348,7 @@ void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::St
   pooled->status = status;
   pooled->has_oracle = true;
   pooled->device_bytes =
-      pooled->task->DeviceBytes(pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying);
+      pooled->task->DeviceBytes(pooled->may_be_timed ? TaskUse::kTiming : TaskUse::kVerifying);
   Evict();
   while (absl::IsResourceExhausted(status) && DropOldest()) {
   }

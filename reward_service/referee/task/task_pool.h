@@ -38,10 +38,9 @@ class TaskPool {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A judgement begins, of which some draws are its own: the task, once it can be used for verification and the
-  // judgement of it before has ended. With
-  // `another_follows` draws for another one are made meanwhile. INVALID_ARGUMENT: the task is at fault, and why.
-  // DEADLINE_EXCEEDED; INTERNAL or RESOURCE_EXHAUSTED for failures of the machine. The holder keeps the task alive, and
-  // must End() it before it begins another judgement of it.
+  // judgement of it before has ended. With `another_follows` draws for another one are made meanwhile.
+  // INVALID_ARGUMENT: the task is at fault, and why. DEADLINE_EXCEEDED; INTERNAL or RESOURCE_EXHAUSTED for failures of
+  // the machine. The holder keeps the task alive, and must End() it before it begins another judgement of it.
   absl::StatusOr<std::shared_ptr<PooledTask>> Begin(const TaskSource& source, std::optional<uint64_t> seed,
                                                     bool another_follows, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -71,12 +70,10 @@ class TaskPool {
   std::shared_ptr<PooledTask> FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PooledTask> MakePooled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a task that is judged, or waited for, on a device that is one for all: the copy of it with the least to do.
-  std::shared_ptr<PooledTask> FindCopy(const TaskSource& source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WantTiming(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Renew(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountTiming(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WantTiming(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
   bool DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -34,7 +34,7 @@ struct Bench {
         empty(StartEmpty(*empty_zygote)) {
     const absl::Status status = puppets.task->Complete();
     WS_CHECK(status.ok()) << status.ToString();
-    auto fresh = puppets.task->MakeFresh({});
+    auto fresh = puppets.task->MakeFresh(puppets.task->num_fresh_draws());
     WS_CHECK(fresh.ok()) << fresh.status().ToString();
     puppets.task->Renew(*std::move(fresh));
   }

@@ -17,30 +17,6 @@ TEST_CASE("what the machine lacked is no task's fault") {
   CHECK(MachineFailed(pooled));
 }
 
-TEST_CASE("judgements of a task are the one that runs and those that wait") {
-  PooledTask pooled;
-  CHECK(NumJudgements(pooled) == 0);
-  pooled.is_judged = true;
-  pooled.num_waiting = 2;
-  CHECK(NumJudgements(pooled) == 3);
-}
-
-TEST_CASE("a copy of a task has no room where it would drive out what was used lately") {
-  const absl::Time now = absl::Now();
-  PooledTasks tasks;
-  const auto add = [&](const char* key, int64_t bytes, absl::Duration ago) {
-    tasks[key] = std::make_shared<PooledTask>();
-    tasks[key]->device_bytes = bytes;
-    tasks[key]->last_used_at = now - ago;
-  };
-  add("task", 40, absl::ZeroDuration());
-  CHECK(HasRoomForCopy(tasks, *tasks["task"], 80, now));
-  add("former", 30, absl::Minutes(1));
-  CHECK(HasRoomForCopy(tasks, *tasks["task"], 80, now));
-  add("beside it", 1, absl::Seconds(2));
-  CHECK_FALSE(HasRoomForCopy(tasks, *tasks["task"], 80, now));
-}
-
 TEST_CASE("a task that is not examined wants that first") { CHECK(WantsStep(PooledTask())); }
 
 TEST_CASE("what is waited for goes first, if it is in the queue, and the others keep their order") {

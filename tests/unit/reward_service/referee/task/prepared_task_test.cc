@@ -135,11 +135,11 @@ TEST_CASE("fresh draws have one limit together, from when they are asked for") {
     REQUIRE(task->Examine().ok());
     REQUIRE(task->Complete().ok());
   }
-  const absl::Status status = slow.MakeFresh({}).status();
+  const absl::Status status = slow.MakeFresh(slow.num_fresh_draws()).status();
   INFO(status.ToString());
   CHECK(absl::IsInvalidArgument(status));
   // As long as a step may last has passed since the last one of this task began.
-  CHECK(quick.MakeFresh({}).ok());
+  CHECK(quick.MakeFresh(quick.num_fresh_draws()).ok());
 }
 
 TEST_CASE("an oracle on a device that is one for all waits for its turn, which is no part of its time") {
@@ -173,7 +173,7 @@ TEST_CASE("a task whose reference survives its own inputs alone has enough draws
   REQUIRE(task.Examine().ok());
   CHECK_FALSE(task.TimesWhatWasNotVerified());
   REQUIRE(task.Complete().ok());
-  auto fresh = task.MakeFresh({});
+  auto fresh = task.MakeFresh(task.num_fresh_draws());
   REQUIRE(fresh.ok());
   task.Renew(*std::move(fresh));
   CHECK(task.timing_draws().size() >= static_cast<size_t>(kTimingDraws));
@@ -194,7 +194,7 @@ TEST_CASE("draws that are made in one turn are each another's, also where one of
     const absl::Status completed = task.Complete();
     INFO(completed.ToString());
     REQUIRE(completed.ok());
-    auto fresh = task.MakeFresh({});
+    auto fresh = task.MakeFresh(task.num_fresh_draws());
     REQUIRE(fresh.ok());
     CHECK(fresh->size() == static_cast<size_t>(FreshDrawsWanted(4)));
     task.Renew(*std::move(fresh));
@@ -223,7 +223,7 @@ TEST_CASE("fresh draws stand among those of a judgement, also when the oracle ha
     for (const Draw* draw : *list) seen.push_back(InputBytes(task, *draw));
   }
   for (int round = 0; round < 2; ++round) {
-    auto fresh = task.MakeFresh({});
+    auto fresh = task.MakeFresh(task.num_fresh_draws());
     INFO(fresh.status().ToString());
     REQUIRE(fresh.ok());
     CHECK(fresh->size() == kFreshDraws);

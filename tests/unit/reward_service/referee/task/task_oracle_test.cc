@@ -35,7 +35,7 @@ TEST_CASE("oracles compute beside each other on a device that is one for all") {
   SharedBench bench;
   REQUIRE(bench.task->Examine().ok());
   REQUIRE(bench.task->Complete().ok());
-  CHECK(bench.task->MakeFresh({}).ok());
+  CHECK(bench.task->MakeFresh(bench.task->num_fresh_draws()).ok());
 }
 
 TEST_CASE("what fails beside others is no task's fault before it has failed alone") {
@@ -89,7 +89,7 @@ TEST_CASE(
     bench.machine.idle = [&]() -> absl::Status {
       return leaves_work && num_looks++ % 3 == 1 ? absl::DeadlineExceededError("busy") : absl::OkStatus();
     };
-    const absl::Status status = bench.task->MakeFresh({}).status();
+    const absl::Status status = bench.task->MakeFresh(bench.task->num_fresh_draws()).status();
     if (!leaves_work) CHECK(status.ok());
     if (leaves_work)
       CHECK(status == absl::InvalidArgumentError("the reference leaves work on the GPU behind"));
@@ -166,13 +166,13 @@ TEST_CASE("a task that failed beside others and not alone shares the device agai
   REQUIRE(bench.task->Complete().ok());
   bench.task->CloseOracle();
   absl::Status status;
-  std::thread maker([&] { status = bench.task->MakeFresh({}).status(); });
+  std::thread maker([&] { status = bench.task->MakeFresh(bench.task->num_fresh_draws()).status(); });
   absl::SleepFor(absl::Milliseconds(300));
   bench.other.reset();
   maker.join();
   CHECK(status.ok());
   bench.other = HoldTurn(&bench.turn, DeviceTurn::Kind::kShared);
-  CHECK(bench.task->MakeFresh({}).ok());  // alone it would wait
+  CHECK(bench.task->MakeFresh(bench.task->num_fresh_draws()).ok());  // alone it would wait
 }
 
 TEST_CASE("memory that an oracle lacked is the task's fault where others keep little of it") {
@@ -216,7 +216,7 @@ TEST_CASE("what others leave to do on a device is not the fault of who asks alon
   bench.other.reset();
   bench.task->EndProcesses();
   bench.machine.idle = [] { return absl::DeadlineExceededError("busy"); };
-  CHECK(absl::IsResourceExhausted(bench.task->MakeFresh({}).status()));
+  CHECK(absl::IsResourceExhausted(bench.task->MakeFresh(bench.task->num_fresh_draws()).status()));
 }
 
 TEST_CASE("processes that wait on a device end before an oracle gives up that is alone there") {
@@ -227,7 +227,7 @@ TEST_CASE("processes that wait on a device end before an oracle gives up that is
   bool is_busy = true;
   bench.machine.idle = [&] { return is_busy ? absl::DeadlineExceededError("busy") : absl::OkStatus(); };
   bench.machine.end_waiting = [&] { return std::exchange(is_busy, false); };
-  CHECK(bench.task->MakeFresh({}).ok());
+  CHECK(bench.task->MakeFresh(bench.task->num_fresh_draws()).ok());
   // What begins behind an answer, and ends with them, was not the oracle's either.
   bench.task->EndProcesses();
   int num_looks = 0;
@@ -235,7 +235,7 @@ TEST_CASE("processes that wait on a device end before an oracle gives up that is
     is_busy |= num_looks++ == 1;
     return is_busy ? absl::DeadlineExceededError("busy") : absl::OkStatus();
   };
-  CHECK(bench.task->MakeFresh({}).ok());
+  CHECK(bench.task->MakeFresh(bench.task->num_fresh_draws()).ok());
 }
 
 TEST_CASE("the reference's processes end with the oracle, those on other inputs too") {

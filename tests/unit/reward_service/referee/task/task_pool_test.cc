@@ -224,69 +224,56 @@ class Counted : public TaskOnDevice {
   mutable DeviceTurn turn_;
 };
 
-TEST_CASE(
-    "where a device is one for all, draws for timing are made when somebody is right or several are judged") {
-  std::atomic<int> number = 0;
-  const auto zygote = StartPuppets();
-  const PlaceTask host = PuppetPlace(zygote.get());
-  TaskPool pool(
-      PuppetTaskLimits(), zygote.get(), &PuppetLane(),
-      [&] { return std::make_unique<Counted>(host(), &number); }, 8);
-  const auto examined = pool.GetExamined(PuppetTaskSource(), Soon());
-  REQUIRE(examined.ok());
-  // Another task's step would come behind those of the first.
-  REQUIRE(pool.GetExamined({"other", "class Model: pass"}, Soon()).ok());
-  CHECK_FALSE((*examined)->completed);
-  const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, false, Soon());
-  REQUIRE(begun.ok());
-  REQUIRE(pool.GetExamined({"a third", "class Model: pass"}, Soon()).ok());
-  CHECK_FALSE((*begun)->completed);
-  CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
-  CHECK((*begun)->task->timing_draws().size() == kTimingDraws);
-  pool.End(*begun);
-}
-
-TEST_CASE("where a device is one for all, a reference is started once, when somebody is right") {
+TEST_CASE("where a device is one for all, what timing needs is made once, when somebody is right") {
   std::atomic<int> number = 0, num_references = 0;
   const auto zygote = StartPuppets();
   const PlaceTask host = PuppetPlace(zygote.get());
   TaskPool pool(
       PuppetTaskLimits(), zygote.get(), &PuppetLane(),
       [&] { return std::make_unique<Counted>(host(), &number, &num_references); }, 8);
-  for (int judgement = 0; judgement < 3; ++judgement) {
+  // Another task's step comes behind those of the first.
+  const auto make_another = [&](int number) {
+    REQUIRE(pool.GetExamined({"other " + std::to_string(number), "class Model: pass"}, Soon()).ok());
+  };
+  for (int judgement = 0; judgement < 5; ++judgement) {
+    const bool is_right = judgement >= 2;
     const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, /*another_follows=*/true, Soon());
     REQUIRE(begun.ok());
-    // Its draws were completed for the second judgement, of which nobody is right so far.
-    CHECK(num_references == (judgement > 1 ? 1 : 0));
-    if (judgement > 0) {
-      CHECK((*begun)->completed);
-      pool.WantCompleted(*begun);
-      CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
+    const PreparedTask& task = *(*begun)->task;
+    // To verify a candidate one is enough.
+    CHECK(task.num_own_draws() == (judgement == 0 ? 0 : 1));
+    make_another(judgement);
+    CHECK((*begun)->completed == (judgement > 2));
+    CHECK(num_references == (judgement > 2 ? 1 : 0));
+    if (is_right) {
+      if (judgement % 2 == 0) pool.WantCompleted(*begun);
+      REQUIRE(pool.AwaitCompleted(*begun, Soon()).ok());
+      REQUIRE(pool.AwaitCompleted(*begun, Soon()).ok());  // it is timed once more
+      CHECK(task.num_own_draws() == kFreshDraws);
+      CHECK(task.timing_draws().size() == kTimingDraws);
       CHECK(num_references == 1);
     }
     pool.End(*begun);
   }
 }
 
-TEST_CASE("where a device is one for all, who comes while a task is judged has a copy of it") {
+TEST_CASE(
+    "where a device is one for all, a lone candidate that is wrong costs no draw but those it is shown") {
   std::atomic<int> number = 0;
   const auto zygote = StartPuppets();
   const PlaceTask host = PuppetPlace(zygote.get());
   TaskPool pool(
       PuppetTaskLimits(), zygote.get(), &PuppetLane(),
       [&] { return std::make_unique<Counted>(host(), &number); }, 8);
-  const auto begin = [&] { return pool.Begin(PuppetTaskSource(), std::nullopt, true, Soon()); };
-  auto first = begin(), second = begin();
-  REQUIRE(first.ok());
-  REQUIRE(second.ok());
-  CHECK((*first)->task != (*second)->task);
-  const PreparedTask* const former = (*first)->task.get();
-  pool.End(*std::move(first));
-  auto third = begin();
-  REQUIRE(third.ok());
-  CHECK((*third)->task.get() == former);
-  pool.End(*std::move(second));
-  pool.End(*std::move(third));
+  pool.Prefetch(PuppetTaskSource());
+  const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, /*another_follows=*/false, Soon());
+  REQUIRE(begun.ok());
+  REQUIRE(pool.GetExamined({"other", "class Model: pass"}, Soon()).ok());
+  CHECK((*begun)->fresh.empty());
+  CHECK_FALSE((*begun)->completed);
+  CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
+  CHECK((*begun)->task->timing_draws().size() == kTimingDraws);
+  pool.End(*begun);
 }
 
 TEST_CASE("a task at fault keeps nothing but its fault") {
