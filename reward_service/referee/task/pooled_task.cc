@@ -21,16 +21,18 @@ bool WantsCompletion(const PooledTask& pooled) {
   return !pooled.completed && (pooled.wants_timing || !IsMadeByNeed(pooled));
 }
 
-size_t NumFreshWanted(const PooledTask& pooled) {
+size_t NumFreshToMake(const PooledTask& pooled) {
   const PreparedTask& task = *pooled.task;
-  const size_t of_judgement = task.num_fresh_draws();
+  const size_t of_judgement = task.num_fresh_draws(), had = pooled.fresh.size();
   const size_t lacking = pooled.is_judged && pooled.completed ? of_judgement - task.num_own_draws() : 0;
-  if (!pooled.wants_fresh) return lacking;
-  return lacking + (pooled.completed ? of_judgement : std::min(of_judgement, task.num_draws_of_turn()));
+  if (had < lacking) return lacking - had;
+  if (!pooled.wants_fresh) return 0;
+  const size_t of_next = pooled.completed ? of_judgement : std::min(of_judgement, task.num_draws_of_turn());
+  return lacking + of_next - std::min(had, lacking + of_next);
 }
 
 bool WantsStep(const PooledTask& pooled) {
-  return !pooled.examined || WantsCompletion(pooled) || pooled.fresh.size() < NumFreshWanted(pooled);
+  return !pooled.examined || WantsCompletion(pooled) || NumFreshToMake(pooled) > 0;
 }
 
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue) {

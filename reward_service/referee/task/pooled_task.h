@@ -32,6 +32,7 @@ struct PooledTask {
   bool wants_timing = false;
   bool is_judged = false;    // and nobody else begins to judge it
   int num_waiting = 0;       // judgements that have begun to wait for it
+  int num_awaiting = 0;      // who waits for its steps, so that they are done before those of others
   bool wants_fresh = false;  // a judgement waits for fresh draws, or will, beside the present one
   FreshDraws fresh;          // that nobody has; some are what judgements have left
   bool has_oracle = false;
@@ -47,10 +48,9 @@ bool MachineFailed(const PooledTask& pooled);
 bool IsMadeByNeed(const PooledTask& pooled);
 // Whether the step after its examination is to be done.
 bool WantsCompletion(const PooledTask& pooled);
-// How many fresh draws it should have. To verify the next candidate one is enough, so until somebody was right these
-// are what one turn of the device gives; then as many as the next one needs to be timed, and those that the present one
-// lacks for that.
-size_t NumFreshWanted(const PooledTask& pooled);
+// How many fresh draws the next step makes: those that the present judgement lacks to be timed, and after these those
+// of the next one. To verify that, one is enough, so until somebody was right they are what a turn of the device gives.
+size_t NumFreshToMake(const PooledTask& pooled);
 // Whether there is another step to do, now that none is done.
 bool WantsStep(const PooledTask& pooled);
 // Has a step of it, if it waits in the queue, done next.

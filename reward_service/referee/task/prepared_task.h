@@ -66,8 +66,8 @@ using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 absl::Status TaskAtFault(std::string_view reason);
 
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
-// adds what timing_draws() keep and starts the reference, which nobody may touch before it returns; it, MakeFresh() and
-// CloseOracle() run while the task is judged. All else is for the judge's thread once Examine() has
+// adds what timing_draws() keep and starts the reference, which nobody may touch before it returns. Complete(),
+// MakeFresh() and CloseOracle() run while the task is judged. All else is for the judge's thread once Examine() has
 // returned. Each of these but the last is a step. INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
  public:

@@ -22,7 +22,7 @@ enum class TaskUse {
 
 // Lives as long as its task. StartReference() and WarmReference() are called once, not at all where nothing is
 // timed, by a thread that makes tasks, while the lane judges others or verifies a candidate of this one: what
-// would disturb a call that is timed has to wait for the lane. On a device that is one for all either may be the first.
+// would disturb a call that is timed has to wait for the lane.
 // INVALID_ARGUMENT: the task is at fault.
 class TaskOnDevice {
  public:

@@ -60,7 +60,10 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   // To the first judgement all draws are new; and of most programs that are recorded none is timed.
-  pooled->wants_fresh |= pooled->num_uses > 0 || (pooled->task != nullptr && !IsMadeByNeed(*pooled));
+  if (pooled->num_uses > 0 || (pooled->task != nullptr && !IsMadeByNeed(*pooled))) {
+    pooled->wants_fresh = true;
+    CountTiming(pooled.get());
+  }
   if (!pooled->busy) Settle(pooled);
 }
 
@@ -214,7 +217,8 @@ void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
   absl::MutexLock lock(&mutex_);
   pooled->is_judged = false;
   for (auto& draw : pooled->task->Forget()) {
-    const bool is_kept = !draw->shown && pooled->fresh.size() < pooled->task->num_fresh_draws();
+    // As many as two judgements have, as while it lasted.
+    const bool is_kept = !draw->shown && pooled->fresh.size() < 2 * pooled->task->num_fresh_draws();
     (is_kept ? pooled->fresh : used).push_back(std::move(draw));
   }
   if (!used.empty()) used_.push_back({turn, std::move(used)});
@@ -258,14 +262,17 @@ absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::Fu
   if (!pooled->busy) Settle(pooled);
   GoFirst(pooled, &queue_);
   const auto decided = [&] { return !pooled->status.ok() || ready(); };
-  if (!mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline))
-    return absl::DeadlineExceededError("the task was not ready before the deadline");
+  ++pooled->num_awaiting;
+  const bool in_time = mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline);
+  --pooled->num_awaiting;
+  if (!in_time) return absl::DeadlineExceededError("the task was not ready before the deadline");
   return pooled->status;
 }
 
 void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {
   pooled->busy = true;
   queue_.push_back(pooled);
+  if (pooled->num_awaiting > 0) GoFirst(pooled, &queue_);
 }
 
 // After a step, or when nothing is being done: whether there is another one to do.
@@ -330,15 +337,15 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
   };
   if (!pooled->examined) return end(&pooled->examined, task.Examine());
   bool completes = false;
-  size_t num_wanted = 0;
+  size_t num_draws = 0;
   {
     absl::MutexLock lock(&mutex_);
+    if (!WantsStep(*pooled)) return Settle(pooled);  // who did has ended meanwhile
     completes = WantsCompletion(*pooled);
-    num_wanted = NumFreshWanted(*pooled);
-    num_wanted -= std::min(num_wanted, pooled->fresh.size());
+    num_draws = NumFreshToMake(*pooled);
   }
   if (completes) return end(&pooled->completed, task.Complete());
-  absl::StatusOr<FreshDraws> fresh = task.MakeFresh(num_wanted);
+  absl::StatusOr<FreshDraws> fresh = task.MakeFresh(num_draws);
   absl::MutexLock lock(&mutex_);
   if (fresh.ok()) std::move(fresh->begin(), fresh->end(), std::back_inserter(pooled->fresh));
   EndStep(pooled, fresh.status());
