@@ -30,11 +30,11 @@ struct PooledTask {
   // One is right. Where a device is one for all, the task is completed for that alone: where no candidate is right
   // nobody needs those draws, nor a reference, whose process costs a context, of which a driver makes few a second.
   bool wants_timing = false;
-  bool is_judged = false;    // and nobody else begins to judge it
-  int num_waiting = 0;       // judgements that have begun to wait for it
-  int num_awaiting = 0;      // who waits for its steps, so that they are done before those of others
-  bool wants_fresh = false;  // a judgement waits for fresh draws, or will, beside the present one
-  FreshDraws fresh;          // that nobody has; some are what judgements have left
+  bool is_judged = false;      // and nobody else begins to judge it
+  int num_waiting = 0;         // judgements that have begun to wait for it
+  int num_awaiting_steps = 0;  // who waits for its steps, so that they are done before those of others
+  bool wants_fresh = false;    // a judgement waits for fresh draws, or will, beside the present one
+  FreshDraws fresh;            // that nobody has; some are what judgements have left
   bool has_oracle = false;
   bool busy = false;  // a step of it is queued or done
 };
@@ -44,7 +44,7 @@ using PooledTasks = std::map<std::string, std::shared_ptr<PooledTask>>;
 
 // What the machine lacked once, memory of a GPU say, it may have the next time: that is no task's fault.
 bool MachineFailed(const PooledTask& pooled);
-// Whether its device is one for all, so that others wait for whatever is made of it in vain.
+// Whether its device is one for all judgements: what is made there for nobody delays somebody.
 bool IsMadeByNeed(const PooledTask& pooled);
 // Whether the step after its examination is to be done.
 bool WantsCompletion(const PooledTask& pooled);

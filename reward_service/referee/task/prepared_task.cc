@@ -177,7 +177,7 @@ bool PreparedTask::TimesWhatWasNotVerified() const {
 
 absl::Status PreparedTask::Complete() {
   BeginStep();
-  RETURN_IF_ERROR(on_device_->StartReference(*this));  // on a GPU it opens that while draws are made
+  RETURN_IF_ERROR(on_device_->StartReference(*this));  // it opens a GPU while draws are made
   for (const auto& draw : verification_pool_) {
     if (IsForTiming(*draw, has_parameters())) timing_draws_.push_back(draw.get());
   }

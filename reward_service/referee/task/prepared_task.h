@@ -59,7 +59,7 @@ constexpr int FreshDrawsWanted(int num_batched_calls) {
 // of float64, for the reference and for a candidate.
 constexpr int64_t LargestTaskBytes(int64_t free_bytes) { return free_bytes / 8 * 5; }
 
-// Draws that no jail has had, for one judgement.
+// Draws that no jail of another judgement has had.
 using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
 // A status that says so, with the reason escaped: INVALID_ARGUMENT.
@@ -78,19 +78,20 @@ class PreparedTask {
 
   absl::Status Examine();
   absl::Status Complete();
+  // Of the task's own distribution.
   absl::StatusOr<FreshDraws> MakeFresh(size_t num_draws);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
   // For any thread that has the device's turn alone: something was left to do there. Oracle and reference are killed,
   // and the next oracle has the device alone, so that what it does shows.
   void EndProcesses();
-  // More draws of one judgement's own, num_fresh_draws() in all. Verification has the first of them; timing, once the
-  // task is complete, has all, and nothing is timed without. So until Forget(), which gives them back: Draw::shown says
-  // which a jail had.
+  // Gives one judgement more draws of its own, num_fresh_draws() in all, until Forget() gives them back: Draw::shown
+  // says which a jail had. The first of them is in verification_draws(). All are in timing_draws() once there are so
+  // many, for which the task must be complete; nothing is timed without.
   void Renew(FreshDraws fresh);
   FreshDraws Forget();
   size_t num_own_draws() const { return fresh_.size(); }
-  // Of an examined task.
+  // Of an examined task: of one judgement, and those that one turn of the device gives.
   size_t num_fresh_draws() const { return static_cast<size_t>(FreshDrawsWanted(num_batched_calls())); }
   size_t num_draws_of_turn() const { return static_cast<size_t>(num_batched_calls()); }
 

@@ -262,9 +262,9 @@ absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::Fu
   if (!pooled->busy) Settle(pooled);
   GoFirst(pooled, &queue_);
   const auto decided = [&] { return !pooled->status.ok() || ready(); };
-  ++pooled->num_awaiting;
+  ++pooled->num_awaiting_steps;
   const bool in_time = mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline);
-  --pooled->num_awaiting;
+  --pooled->num_awaiting_steps;
   if (!in_time) return absl::DeadlineExceededError("the task was not ready before the deadline");
   return pooled->status;
 }
@@ -272,7 +272,7 @@ absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::Fu
 void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {
   pooled->busy = true;
   queue_.push_back(pooled);
-  if (pooled->num_awaiting > 0) GoFirst(pooled, &queue_);
+  if (pooled->num_awaiting_steps > 0) GoFirst(pooled, &queue_);
 }
 
 // After a step, or when nothing is being done: whether there is another one to do.

@@ -1,6 +1,8 @@
 #include "reward_service/referee/task/task_pool.h"
 
 #include <atomic>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -232,8 +234,8 @@ TEST_CASE("where a device is one for all, what timing needs is made once, when s
       PuppetTaskLimits(), zygote.get(), &PuppetLane(),
       [&] { return std::make_unique<Counted>(host(), &number, &num_references); }, 8);
   // Another task's step comes behind those of the first.
-  const auto make_another = [&](int number) {
-    REQUIRE(pool.GetExamined({"other " + std::to_string(number), "class Model: pass"}, Soon()).ok());
+  const auto make_another = [&](int which) {
+    REQUIRE(pool.GetExamined({"other " + std::to_string(which), "class Model: pass"}, Soon()).ok());
   };
   for (int judgement = 0; judgement < 5; ++judgement) {
     const bool is_right = judgement >= 2;
@@ -273,6 +275,45 @@ TEST_CASE(
   CHECK_FALSE((*begun)->completed);
   CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
   CHECK((*begun)->task->timing_draws().size() == kTimingDraws);
+  pool.End(*begun);
+}
+
+// On a device whose turn is given; says when a reference starts.
+class Watched : public TaskOnDevice {
+ public:
+  Watched(DeviceTurn* turn, std::function<void()> on_reference)
+      : turn_(turn), on_reference_(std::move(on_reference)) {}
+  DeviceTurn* turn() const override { return turn_; }
+  absl::Status StartReference(const PreparedTask&) override {
+    on_reference_();
+    return absl::OkStatus();
+  }
+  absl::Status WarmReference(const PreparedTask&, absl::Time) override { return absl::OkStatus(); }
+
+ private:
+  DeviceTurn* const turn_;
+  const std::function<void()> on_reference_;
+};
+
+TEST_CASE("steps that somebody waits for come before those of a task that came meanwhile") {
+  const auto zygote = StartPuppets();
+  DeviceTurn turn, turn_of_other;
+  std::vector<DeviceTurn*> turns = {&turn_of_other, &turn};
+  TaskPool* made = nullptr;
+  const auto place = [&] {
+    DeviceTurn* const own = turns.back();
+    turns.pop_back();
+    return std::make_unique<Watched>(own, [&] { made->Prefetch({"other", "class Model: pass"}); });
+  };
+  TaskPool pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), place, 8,
+                std::numeric_limits<int64_t>::max(), /*num_threads=*/1);
+  made = &pool;
+  // Whoever makes the other task cannot go on.
+  const auto held = HoldTurn(&turn_of_other, DeviceTurn::Kind::kAlone);
+  const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, /*another_follows=*/false, Soon());
+  REQUIRE(begun.ok());
+  CHECK(pool.AwaitCompleted(*begun, absl::Now() + absl::Seconds(20)).ok());
+  CHECK(turns.empty());
   pool.End(*begun);
 }
 
