@@ -12,6 +12,10 @@ const std::string& TenantOf(const Flight& flight) {
   return flight.prepared->tenant == nullptr ? nobody : flight.prepared->tenant->name;
 }
 
+bool Contains(const std::vector<std::string>& task_keys, const std::string& task_key) {
+  return std::find(task_keys.begin(), task_keys.end(), task_key) != task_keys.end();
+}
+
 }  // namespace
 
 void FlightQueue::Push(std::shared_ptr<Flight> flight) {
@@ -74,8 +78,7 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   std::vector<WaitingWork> waiting = Waiting(absl::Now());
   for (size_t i = 0; i < waiting.size(); ++i) {
     const std::string& task_key = flights_[i]->prepared->task_key;
-    waiting[i].task_is_judged =
-        std::find(judged_tasks.begin(), judged_tasks.end(), task_key) != judged_tasks.end();
+    waiting[i].task_is_judged = Contains(judged_tasks, task_key);
     waiting[i].task_is_elsewhere = is_elsewhere(task_key);
   }
   const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, !judged_tasks.empty());
@@ -86,13 +89,14 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   return flight;
 }
 
-std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key, v1::Device device,
-                                                IsElsewhere is_elsewhere) const {
+std::optional<TaskSource> FlightQueue::NextTask(const std::vector<std::string>& judged_tasks,
+                                                v1::Device device, IsElsewhere is_elsewhere) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& flight : flights_) {
-    if (flight->prepared->task_key == task_key || flight->prepared->device != device) continue;
-    if (is_elsewhere(flight->prepared->task_key)) continue;
-    return TaskSource{flight->prepared->task_key, flight->prepared->request.task().reference_source()};
+    const std::string& task_key = flight->prepared->task_key;
+    if (flight->prepared->device != device || Contains(judged_tasks, task_key)) continue;
+    if (is_elsewhere(task_key)) continue;
+    return TaskSource{task_key, flight->prepared->request.task().reference_source()};
   }
   return std::nullopt;
 }

@@ -47,8 +47,9 @@ class FlightQueue {
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
                                   IsElsewhere is_elsewhere = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the waiting flights for `device` whose task is neither `task_key` nor elsewhere, the reference that comes next.
-  std::optional<TaskSource> NextTask(const std::string& task_key, v1::Device device,
+  // Of the waiting flights for `device` whose task is neither one of `judged_tasks` nor elsewhere, the reference that
+  // comes next.
+  std::optional<TaskSource> NextTask(const std::vector<std::string>& judged_tasks, v1::Device device,
                                      IsElsewhere is_elsewhere = Nowhere) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether a flight of this task for `device` waits.

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "reward_service/grading/grader.h"
 #include "reward_service/grading/lane_slots.h"
@@ -52,15 +54,17 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
   const auto is_elsewhere = [&](const std::string& task_key) {
     return task_lanes_.IsElsewhere(task_key, lane, now);
   };
-  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, slots->busy_tasks(), is_elsewhere);
+  std::vector<std::string> judged_tasks = slots->busy_tasks();
+  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, judged_tasks, is_elsewhere);
   if (flight == nullptr) {  // what waits is left to other lanes
     held->reset();
     slots->AwaitOneMoreFree(kLookAgain);
     return;
   }
   task_lanes_.Use(recent->task_key, lane, now);
-  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device, is_elsewhere);
-  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device, is_elsewhere);
+  judged_tasks.push_back(recent->task_key);
+  std::optional<TaskSource> next = queue.NextTask(judged_tasks, device, is_elsewhere);
+  if (!next.has_value()) next = to_compile_.NextTask(judged_tasks, device, is_elsewhere);
   if (next.has_value()) {
     task_lanes_.Use(next->key, lane, now);
     lane->Prefetch(*next);

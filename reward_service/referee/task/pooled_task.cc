@@ -17,6 +17,11 @@ bool MachineFailed(const PooledTask& pooled) {
 
 bool IsMadeByNeed(const PooledTask& pooled) { return pooled.task->on_device().turn() != nullptr; }
 
+int64_t DeviceBytes(const PooledTask& pooled) {
+  return pooled.task->DeviceBytes(pooled.completed || pooled.wants_timing ? TaskUse::kTiming
+                                                                          : TaskUse::kVerifying);
+}
+
 bool WantsCompletion(const PooledTask& pooled) {
   return !pooled.completed && (pooled.wants_timing || !IsMadeByNeed(pooled));
 }

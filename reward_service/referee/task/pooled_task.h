@@ -25,10 +25,9 @@ struct PooledTask {
   uint64_t last_used = 0;
   int64_t device_bytes = 0;  // as of its last step
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
-  // What timing it needs of a device's memory is counted: there are several candidates, or one that is right.
-  bool may_be_timed = false;
-  // One is right. Where a device is one for all, the task is completed for that alone: where no candidate is right
-  // nobody needs those draws, nor a reference, whose process costs a context, of which a driver makes few a second.
+  // A candidate is right. Where a device is one for all, the task is completed for that alone, and the memory that
+  // timing needs is counted from then on: where no candidate is right nobody needs those draws, nor a reference, whose
+  // process costs a context, of which a driver makes few a second.
   bool wants_timing = false;
   bool is_judged = false;      // and nobody else begins to judge it
   int num_waiting = 0;         // judgements that have begun to wait for it
@@ -46,6 +45,8 @@ using PooledTasks = std::map<std::string, std::shared_ptr<PooledTask>>;
 bool MachineFailed(const PooledTask& pooled);
 // Whether its device is one for all judgements: what is made there for nobody delays somebody.
 bool IsMadeByNeed(const PooledTask& pooled);
+// Of a device's memory: what it holds, or will once its next step is done.
+int64_t DeviceBytes(const PooledTask& pooled);
 // Whether the step after its examination is to be done.
 bool WantsCompletion(const PooledTask& pooled);
 // How many fresh draws the next step makes: those that the present judgement lacks to be timed, and after these those

@@ -149,6 +149,8 @@ int64_t PreparedTask::DeviceBytes(TaskUse use) const {
   auto num_draws = static_cast<int64_t>(verification_pool_.size());
   if (use == TaskUse::kTiming) {
     num_draws += TimingDraws(num_batched_calls()) + FreshDrawsWanted(num_batched_calls());
+  } else if (!other_inputs_) {
+    num_draws += num_batched_calls();
   }
   return bytes + on_device_->BytesOf(layout_, num_draws, use);
 }

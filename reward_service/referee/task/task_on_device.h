@@ -16,7 +16,7 @@ struct TaskLayout;
 
 // What a task is made for, so far.
 enum class TaskUse {
-  kVerifying,  // it is examined
+  kVerifying,  // it is examined, with what a turn of the device draws for the next judgement
   kTiming,     // and completed, with draws for two judgements: the next one's are made while one lasts
 };
 

@@ -62,7 +62,6 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
   // To the first judgement all draws are new; and of most programs that are recorded none is timed.
   if (pooled->num_uses > 0 || (pooled->task != nullptr && !IsMadeByNeed(*pooled))) {
     pooled->wants_fresh = true;
-    CountTiming(pooled.get());
   }
   if (!pooled->busy) Settle(pooled);
 }
@@ -86,7 +85,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task =
         std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
-    pooled->device_bytes = pooled->task->DeviceBytes(TaskUse::kVerifying);
+    pooled->device_bytes = DeviceBytes(*pooled);
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
@@ -175,7 +174,6 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
   const auto is_first = [&] { return pooled->num_uses == 0; };
   if (another_follows || pooled->is_judged || pooled->num_waiting > 0 || !is_first()) {
     pooled->wants_fresh = true;
-    CountTiming(pooled.get());  // of several candidates one may be right
   }
   const auto ready = [&] {
     return pooled->examined && !pooled->is_judged && (is_first() || !pooled->fresh.empty());
@@ -282,19 +280,14 @@ void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
 }
 
 void TaskPool::WantTiming(const std::shared_ptr<PooledTask>& pooled) {
-  CountTiming(pooled.get());
   pooled->wants_timing = true;
-  if (!pooled->busy) Settle(pooled);
-  GoFirst(pooled, &queue_);
-}
-
-void TaskPool::CountTiming(PooledTask* pooled) {
-  if (pooled->may_be_timed || pooled->task == nullptr) return;
-  pooled->may_be_timed = true;
   // While a step changes the task its end will tell.
-  if (pooled->busy) return;
-  pooled->device_bytes = pooled->task->DeviceBytes(TaskUse::kTiming);
-  Evict();
+  if (!pooled->busy) {
+    pooled->device_bytes = DeviceBytes(*pooled);
+    Evict();
+    Settle(pooled);
+  }
+  GoFirst(pooled, &queue_);
 }
 
 void TaskPool::Work() {
@@ -354,8 +347,7 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
 void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status) {
   pooled->status = status;
   pooled->has_oracle = true;
-  pooled->device_bytes =
-      pooled->task->DeviceBytes(pooled->may_be_timed ? TaskUse::kTiming : TaskUse::kVerifying);
+  pooled->device_bytes = DeviceBytes(*pooled);
   Evict();
   while (absl::IsResourceExhausted(status) && DropOldest()) {
   }

@@ -45,14 +45,16 @@ TEST_CASE("flights that nobody wants are not handed out") {
   CHECK(queue.Take(&recent)->prepared->source == "wanted");
 }
 
-TEST_CASE("the next task is another one than the present") {
+TEST_CASE("the next task is another one than those that are judged") {
   FlightQueue queue({});
-  CHECK_FALSE(queue.NextTask("a", v1::DEVICE_CPU).has_value());
+  CHECK_FALSE(queue.NextTask({"a"}, v1::DEVICE_CPU).has_value());
   queue.Push(FlightOf("a"));
-  CHECK_FALSE(queue.NextTask("a", v1::DEVICE_CPU).has_value());
+  CHECK_FALSE(queue.NextTask({"a"}, v1::DEVICE_CPU).has_value());
   queue.Push(FlightOf("b"));
-  REQUIRE(queue.NextTask("a", v1::DEVICE_CPU).has_value());
-  CHECK(queue.NextTask("a", v1::DEVICE_CPU)->reference_source == "reference of b");
+  REQUIRE(queue.NextTask({"a"}, v1::DEVICE_CPU).has_value());
+  CHECK(queue.NextTask({"a"}, v1::DEVICE_CPU)->reference_source == "reference of b");
+  queue.Push(FlightOf("c"));
+  CHECK(queue.NextTask({"b", "a"}, v1::DEVICE_CPU)->reference_source == "reference of c");
 }
 
 TEST_CASE("a task is there as long as one of its flights waits") {
@@ -87,8 +89,8 @@ TEST_CASE("a task that waits for another device is none for this one") {
   queue.Push(FlightOf("a", "", v1::DEVICE_CUDA));
   CHECK_FALSE(queue.HasTask("a", v1::DEVICE_CPU));
   CHECK(queue.HasTask("a", v1::DEVICE_CUDA));
-  CHECK_FALSE(queue.NextTask("b", v1::DEVICE_CPU).has_value());
-  CHECK(queue.NextTask("b", v1::DEVICE_CUDA)->reference_source == "reference of a");
+  CHECK_FALSE(queue.NextTask({"b"}, v1::DEVICE_CPU).has_value());
+  CHECK(queue.NextTask({"b"}, v1::DEVICE_CUDA)->reference_source == "reference of a");
 }
 
 TEST_CASE("closing wakes those who wait, and hands nothing out any more") {
@@ -123,7 +125,7 @@ TEST_CASE("what many push and some cancel, several takers get, each flight at mo
       const std::shared_ptr<Flight> flight = queue.Take(&recent);
       if (flight->prepared->source == "end") return;
       queue.Charge(*flight, absl::Milliseconds(1));
-      queue.NextTask(recent.task_key, v1::DEVICE_CPU);
+      queue.NextTask({recent.task_key}, v1::DEVICE_CPU);
       ++num_taken[std::stoul(flight->prepared->source)];
     }
   };

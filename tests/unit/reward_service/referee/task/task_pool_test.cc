@@ -145,10 +145,12 @@ TEST_CASE(
         absl::InvalidArgumentError("the reference does not end"));
 }
 
-// Behaves as another, and says that a task of it holds much of a device's memory once it is examined.
+// Behaves as another, and says that a task of it holds much of a device's memory when it is examined and timed.
 class Heavy : public TaskOnDevice {
  public:
-  explicit Heavy(std::unique_ptr<TaskOnDevice> other) : other_(std::move(other)) {}
+  explicit Heavy(std::unique_ptr<TaskOnDevice> other, DeviceTurn* turn = nullptr)
+      : other_(std::move(other)), turn_(turn) {}
+  DeviceTurn* turn() const override { return turn_; }
   int64_t BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const override {
     if (use == TaskUse::kVerifying) return 1;
     CHECK(num_draws >= kTimingDraws + kFreshDraws);
@@ -161,7 +163,14 @@ class Heavy : public TaskOnDevice {
 
  private:
   const std::unique_ptr<TaskOnDevice> other_;
+  DeviceTurn* const turn_;
 };
+
+bool ExpiresSoon(const std::weak_ptr<PooledTask>& task) {
+  const absl::Time deadline = Soon();  // they are freed by the threads that make tasks
+  while (!task.expired() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  return task.expired();
+}
 
 TEST_CASE("as many tasks are kept as a device has memory for, those that were used last") {
   const auto place = [] { return std::make_unique<Heavy>(TestPlace()()); };
@@ -172,11 +181,32 @@ TEST_CASE("as many tasks are kept as a device has memory for, those that were us
     tasks.push_back(*pool.GetExamined(Chain(i), Soon()));
   }
   Judge(pool, Chain(2));  // which is light until it is examined
-  // They are freed by the threads that make tasks.
-  const absl::Time deadline = Soon();
-  while (!tasks[0].expired() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  CHECK(tasks[0].expired());
+  CHECK(ExpiresSoon(tasks[0]));
   CHECK_FALSE(tasks[1].expired());
+}
+
+TEST_CASE("where a device is one for all, the memory that timing needs is counted once somebody is right") {
+  DeviceTurn turn;
+  const auto zygote = StartPuppets();
+  const PlaceTask host = PuppetPlace(zygote.get());
+  const auto place = [&] { return std::make_unique<Heavy>(host(), &turn); };
+  TaskPool pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), place, 8, /*device_bytes_max=*/250);
+  std::vector<std::weak_ptr<PooledTask>> tasks;
+  const auto judge = [&](int which, bool is_right) {
+    const TaskSource source = {"task " + std::to_string(which), "class Model: pass"};
+    const auto begun = pool.Begin(source, std::nullopt, /*another_follows=*/true, Soon());
+    REQUIRE(begun.ok());
+    if (is_right) REQUIRE(pool.AwaitCompleted(*begun, Soon()).ok());
+    tasks.emplace_back(*begun);
+    pool.End(*begun);
+  };
+  for (int which = 0; which < 3; ++which) {
+    for (int judgement = 0; judgement < 2; ++judgement) judge(which, /*is_right=*/false);
+  }
+  for (const auto& task : tasks) CHECK_FALSE(task.expired());
+  for (int which = 0; which < 3; ++which) judge(which, /*is_right=*/true);
+  CHECK(ExpiresSoon(tasks[0]));
+  for (int which = 1; which < 3; ++which) CHECK_FALSE(tasks[2 * which].expired());
 }
 
 TEST_CASE("whoever is alone ends the processes of all tasks, those too that wait to be freed") {
