@@ -3,42 +3,60 @@
 namespace warpsmith {
 namespace {
 
-// A task that nobody works on makes room for others, which its lane does not tell.
-constexpr absl::Duration kLately = absl::Seconds(10);
-
-bool Has(const JudgeStage& lane, absl::Time used_at, absl::Time now) {
-  return now - used_at <= kLately && !lane.is_lost() && !lane.is_lent();
-}
+// A task that nobody works on makes room for others, which its lane does not tell. Where many candidates wait it is
+// recorded as long before it is judged.
+constexpr absl::Duration kLately = absl::Seconds(60);
 
 }  // namespace
 
+bool TaskLanes::LaneUse::IsOver(absl::Time now) const { return num_judgements == 0 && now - last > kLately; }
+
+bool TaskLanes::Has(const JudgeStage& lane, const LaneUse& use, absl::Time now) {
+  return !use.IsOver(now) && !lane.is_lost() && !lane.is_lent();
+}
+
+TaskLanes::LaneUse& TaskLanes::Touch(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
+  for (auto task = uses_.begin(); task != uses_.end();) {
+    Uses& lanes = task->second;
+    for (auto it = lanes.begin(); it != lanes.end();) it = it->second.IsOver(now) ? lanes.erase(it) : ++it;
+    task = lanes.empty() ? uses_.erase(task) : ++task;
+  }
+  LaneUse& use = uses_[task_key][lane];
+  use.last = now;
+  return use;
+}
+
 void TaskLanes::Use(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   absl::MutexLock lock(&mutex_);
-  for (auto task = used_.begin(); task != used_.end();) {
-    UsedAt& lanes = task->second;
-    for (auto it = lanes.begin(); it != lanes.end();)
-      it = now - it->second > kLately ? lanes.erase(it) : ++it;
-    task = lanes.empty() ? used_.erase(task) : ++task;
-  }
-  used_[task_key][lane] = now;
+  Touch(task_key, lane, now);
+}
+
+void TaskLanes::Begin(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  ++Touch(task_key, lane, now).num_judgements;
+}
+
+void TaskLanes::End(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  --Touch(task_key, lane, now).num_judgements;
 }
 
 const JudgeStage* TaskLanes::Of(const std::string& task_key, v1::Device device, absl::Time now) const {
   absl::MutexLock lock(&mutex_);
-  const auto task = used_.find(task_key);
-  if (task == used_.end()) return nullptr;
-  for (const auto& [lane, used_at] : task->second)
-    if (lane->device() == device && Has(*lane, used_at, now)) return lane;
+  const auto task = uses_.find(task_key);
+  if (task == uses_.end()) return nullptr;
+  for (const auto& [lane, use] : task->second)
+    if (lane->device() == device && Has(*lane, use, now)) return lane;
   return nullptr;
 }
 
 bool TaskLanes::IsElsewhere(const std::string& task_key, const JudgeStage* lane, absl::Time now) const {
   absl::MutexLock lock(&mutex_);
-  const auto task = used_.find(task_key);
-  if (task == used_.end()) return false;
+  const auto task = uses_.find(task_key);
+  if (task == uses_.end()) return false;
   bool others_have = false;
-  for (const auto& [other, used_at] : task->second) {
-    if (other->device() != lane->device() || !Has(*other, used_at, now)) continue;
+  for (const auto& [other, use] : task->second) {
+    if (other->device() != lane->device() || !Has(*other, use, now)) continue;
     if (other == lane) return false;
     others_have = true;
   }

@@ -18,6 +18,9 @@ class TaskLanes {
  public:
   // A lane works on this task now, and has it ready from then on.
   void Use(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise, from where a judgement of it begins to where it ends, which may be long.
+  void Begin(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // A lane of `device` that has the task; null where none that serves has worked on it lately.
   const JudgeStage* Of(const std::string& task_key, v1::Device device, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -26,9 +29,20 @@ class TaskLanes {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using UsedAt = std::map<const JudgeStage*, absl::Time>;
+  struct LaneUse {
+    absl::Time last;
+    int num_judgements = 0;  // that have not ended
+
+    bool IsOver(absl::Time now) const;
+  };
+  using Uses = std::map<const JudgeStage*, LaneUse>;
+
+  static bool Has(const JudgeStage& lane, const LaneUse& use, absl::Time now);
+  LaneUse& Touch(const std::string& task_key, const JudgeStage* lane, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable absl::Mutex mutex_;
-  std::map<std::string, UsedAt> used_ ABSL_GUARDED_BY(mutex_);  // by the keys of tasks
+  std::map<std::string, Uses> uses_ ABSL_GUARDED_BY(mutex_);  // by the keys of tasks
 };
 
 }  // namespace warpsmith

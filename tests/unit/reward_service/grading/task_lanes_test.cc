@@ -48,13 +48,29 @@ TEST_CASE("a task is elsewhere for the lanes of a device that have not used it, 
 TEST_CASE("a lane that has not used a task for long does not have it any more") {
   Bench bench;
   bench.Use(0, 0);
-  bench.Use(1, 8);
-  CHECK_FALSE(bench.IsElsewhere(0, 9));
-  CHECK(bench.IsElsewhere(0, 11));
-  CHECK_FALSE(bench.IsElsewhere(0, 19));
-  const absl::Time later = absl::FromUnixSeconds(11);
+  bench.Use(1, 50);
+  CHECK_FALSE(bench.IsElsewhere(0, 59));
+  CHECK(bench.IsElsewhere(0, 61));
+  CHECK_FALSE(bench.IsElsewhere(0, 111));
+  const absl::Time later = absl::FromUnixSeconds(61);
   CHECK(bench.task_lanes.Of("a task", v1::DEVICE_CUDA, later) == bench.lanes[1].get());
   CHECK(bench.task_lanes.Of("a task", v1::DEVICE_CPU, later) == nullptr);
+}
+
+TEST_CASE("a lane has a task as long as it judges candidates of it") {
+  Bench bench;
+  const auto at = [](double seconds) { return absl::FromUnixSeconds(0) + absl::Seconds(seconds); };
+  const JudgeStage* const lane = bench.lanes[1].get();
+  bench.task_lanes.Begin("a task", lane, at(0));
+  bench.task_lanes.Begin("a task", lane, at(10));
+  CHECK(bench.IsElsewhere(0, 500));
+  bench.task_lanes.End("a task", lane, at(500));
+  CHECK(bench.IsElsewhere(0, 600));
+  bench.task_lanes.Use("another", lane, at(600));
+  CHECK(bench.IsElsewhere(0, 700));
+  bench.task_lanes.End("a task", lane, at(700));
+  CHECK(bench.IsElsewhere(0, 759));
+  CHECK_FALSE(bench.IsElsewhere(0, 761));
 }
 
 TEST_CASE("a lane whose device others have does not have its tasks meanwhile") {
