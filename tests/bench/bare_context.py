@@ -1,5 +1,5 @@
-"""A process that makes a context on the GPU that CUDA_VISIBLE_DEVICES names by its UUID, says so in a line, and ends when
-its input does. Like a referee's jail it sees no other GPU, for cuInit opens each that it sees.
+"""A process that makes a context on the GPU that CUDA_VISIBLE_DEVICES names by its UUID, says so in a line, and ends
+when its input does. Like a referee's jail it sees no other GPU, for cuInit opens each that it sees.
 """
 
 from __future__ import annotations

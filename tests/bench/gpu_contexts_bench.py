@@ -1,6 +1,6 @@
-"""How many processes a second can make a context on a GPU and end, where they do nothing else: with one GPU, and with all
-of the machine. A referee judges each program in processes of its own, so no number of GPUs grades more than that. The
-driver works for one process at a time, whatever GPU it has.
+"""How many processes a second can make a context on a GPU and end, where they do nothing else: with one GPU, and with
+all of the machine. A referee judges each program in processes of its own, so no number of GPUs grades more than that.
+The driver works for one process at a time, whatever GPU it has.
 
 ./dev bench gpu_contexts --gpu [--resume]
 """
