@@ -26,6 +26,7 @@ void FlightQueue::Push(std::shared_ptr<Flight> flight) {
   for (const auto& other : flights_) busy.push_back(TenantOf(*other));
   if (std::find(busy.begin(), busy.end(), tenant) == busy.end()) clock_.Enter(tenant, busy);
   flights_.push_back(std::move(flight));
+  NoteFirst();
 }
 
 void FlightQueue::Charge(const Flight& flight, absl::Duration work) {
@@ -46,7 +47,8 @@ std::vector<WaitingWork> FlightQueue::Waiting(absl::Time now) const {
     waiting.push_back({.task_key = flight->prepared->task_key,
                        .waited = now - flight->queued_since,
                        .tenant = TenantOf(*flight),
-                       .priority = flight->priority});
+                       .priority = flight->priority,
+                       .came_late = flight->queued_since > first_since_});
   }
   return waiting;
 }
@@ -71,7 +73,7 @@ bool FlightQueue::AwaitWork(const std::atomic<bool>* else_wanted) const {
 void FlightQueue::LookAgain() const { absl::MutexLock lock(&mutex_); }
 
 std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks,
-                                             IsElsewhere is_elsewhere) {
+                                             PlaceOf place_of) {
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
@@ -79,26 +81,31 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   for (size_t i = 0; i < waiting.size(); ++i) {
     const std::string& task_key = flights_[i]->prepared->task_key;
     waiting[i].task_is_judged = Contains(judged_tasks, task_key);
-    waiting[i].task_is_elsewhere = is_elsewhere(task_key);
+    waiting[i].task_place = place_of(task_key);
   }
   const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, !judged_tasks.empty());
   if (!index.has_value()) return nullptr;
-  *recent = AfterWork(*recent, waiting[*index]);
+  *recent = {std::string(waiting[*index].task_key), std::string(waiting[*index].tenant)};
   std::shared_ptr<Flight> flight = std::move(flights_[*index]);
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(*index));
+  NoteFirst();
   return flight;
 }
 
 std::optional<TaskSource> FlightQueue::NextTask(const std::vector<std::string>& judged_tasks,
-                                                v1::Device device, IsElsewhere is_elsewhere) const {
+                                                v1::Device device, PlaceOf place_of) const {
   absl::MutexLock lock(&mutex_);
+  const Flight* next = nullptr;
   for (const auto& flight : flights_) {
     const std::string& task_key = flight->prepared->task_key;
     if (flight->prepared->device != device || Contains(judged_tasks, task_key)) continue;
-    if (is_elsewhere(task_key)) continue;
-    return TaskSource{task_key, flight->prepared->request.task().reference_source()};
+    const TaskPlace place = place_of(task_key);
+    if (place == TaskPlace::kElsewhere || (place == TaskPlace::kNowhere && next != nullptr)) continue;
+    next = flight.get();
+    if (place == TaskPlace::kHere) break;
   }
-  return std::nullopt;
+  if (next == nullptr) return std::nullopt;
+  return TaskSource{next->prepared->task_key, next->prepared->request.task().reference_source()};
 }
 
 bool FlightQueue::HasTask(const std::string& task_key, v1::Device device) const {
@@ -116,6 +123,13 @@ void FlightQueue::Close() {
 void FlightQueue::DropCancelled() {
   const auto unwanted = [](const std::shared_ptr<Flight>& flight) { return flight->cancelled.load(); };
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), unwanted), flights_.end());
+  NoteFirst();
+}
+
+void FlightQueue::NoteFirst() {
+  if (flights_.empty() || first_.lock() == flights_.front()) return;
+  first_ = flights_.front();
+  first_since_ = absl::Now();
 }
 
 }  // namespace warpsmith

@@ -20,9 +20,9 @@ namespace warpsmith {
 // Thread-safe. Its size is bounded by the grader's admission.
 class FlightQueue {
  public:
-  // Of a task's key: whether another lane has it ready. Called with the queue locked.
-  using IsElsewhere = absl::FunctionRef<bool(const std::string& task_key)>;
-  static bool Nowhere(const std::string&) { return false; }
+  // Of a task's key: where its candidates are judged. Called with the queue locked.
+  using PlaceOf = absl::FunctionRef<TaskPlace(const std::string& task_key)>;
+  static TaskPlace Nowhere(const std::string&) { return TaskPlace::kNowhere; }
 
   explicit FlightQueue(LanePolicyOptions options) : options_(options) {}
 
@@ -45,12 +45,12 @@ class FlightQueue {
   // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others; before
   // these it leaves those that are elsewhere, on another lane. See PickNext(), also when it leaves them alone.
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
-                                  IsElsewhere is_elsewhere = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
+                                  PlaceOf place_of = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the waiting flights for `device` whose task is neither one of `judged_tasks` nor elsewhere, the reference that
-  // comes next.
+  // comes next: of a task that is here, if there is one.
   std::optional<TaskSource> NextTask(const std::vector<std::string>& judged_tasks, v1::Device device,
-                                     IsElsewhere is_elsewhere = Nowhere) const ABSL_LOCKS_EXCLUDED(mutex_);
+                                     PlaceOf place_of = Nowhere) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether a flight of this task for `device` waits.
   bool HasTask(const std::string& task_key, v1::Device device) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,10 +61,13 @@ class FlightQueue {
   bool HasWorkOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !flights_.empty(); }
   std::vector<WaitingWork> Waiting(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LanePolicyOptions options_;
   mutable absl::Mutex mutex_;
   std::deque<std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<Flight> first_ ABSL_GUARDED_BY(mutex_);  // of these, since first_since_
+  absl::Time first_since_ ABSL_GUARDED_BY(mutex_);
   TenantClock clock_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -51,11 +51,9 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
   }
   FlightQueue& queue = JudgeQueueOf(device);
   const absl::Time now = options_.now();
-  const auto is_elsewhere = [&](const std::string& task_key) {
-    return task_lanes_.IsElsewhere(task_key, lane, now);
-  };
+  const auto place_of = [&](const std::string& task_key) { return task_lanes_.PlaceOf(task_key, lane, now); };
   std::vector<std::string> judged_tasks = slots->busy_tasks();
-  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, judged_tasks, is_elsewhere);
+  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, judged_tasks, place_of);
   if (flight == nullptr) {  // what waits is left to other lanes
     held->reset();
     slots->AwaitOneMoreFree(kLookAgain);
@@ -63,8 +61,8 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
   }
   task_lanes_.Begin(recent->task_key, lane, now);
   judged_tasks.push_back(recent->task_key);
-  std::optional<TaskSource> next = queue.NextTask(judged_tasks, device, is_elsewhere);
-  if (!next.has_value()) next = to_compile_.NextTask(judged_tasks, device, is_elsewhere);
+  std::optional<TaskSource> next = queue.NextTask(judged_tasks, device, place_of);
+  if (!next.has_value()) next = to_compile_.NextTask(judged_tasks, device, place_of);
   if (next.has_value()) {
     task_lanes_.Use(next->key, lane, now);
     lane->Prefetch(*next);

@@ -33,7 +33,9 @@ void TaskLanes::Use(const std::string& task_key, const JudgeStage* lane, absl::T
 
 void TaskLanes::Begin(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   absl::MutexLock lock(&mutex_);
-  ++Touch(task_key, lane, now).num_judgements;
+  LaneUse& use = Touch(task_key, lane, now);
+  ++use.num_judgements;
+  use.has_judged = true;
 }
 
 void TaskLanes::End(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
@@ -50,17 +52,17 @@ const JudgeStage* TaskLanes::Of(const std::string& task_key, v1::Device device, 
   return nullptr;
 }
 
-bool TaskLanes::IsElsewhere(const std::string& task_key, const JudgeStage* lane, absl::Time now) const {
+TaskPlace TaskLanes::PlaceOf(const std::string& task_key, const JudgeStage* lane, absl::Time now) const {
   absl::MutexLock lock(&mutex_);
   const auto task = uses_.find(task_key);
-  if (task == uses_.end()) return false;
-  bool others_have = false;
+  if (task == uses_.end()) return TaskPlace::kNowhere;
+  TaskPlace place = TaskPlace::kNowhere;
   for (const auto& [other, use] : task->second) {
     if (other->device() != lane->device() || !Has(*other, use, now)) continue;
-    if (other == lane) return false;
-    others_have = true;
+    if (other == lane) return use.has_judged ? TaskPlace::kHere : TaskPlace::kNowhere;
+    place = TaskPlace::kElsewhere;
   }
-  return others_have;
+  return place;
 }
 
 }  // namespace warpsmith

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/grading/stages.h"
+#include "reward_service/grading/waiting/lane_policy.h"
 
 namespace warpsmith {
 
@@ -24,14 +25,15 @@ class TaskLanes {
   // A lane of `device` that has the task; null where none that serves has worked on it lately.
   const JudgeStage* Of(const std::string& task_key, v1::Device device, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether other lanes of its device have the task, and this one has not.
-  bool IsElsewhere(const std::string& task_key, const JudgeStage* lane, absl::Time now) const
+  // Where it is for this lane, among those of its device.
+  TaskPlace PlaceOf(const std::string& task_key, const JudgeStage* lane, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct LaneUse {
     absl::Time last;
     int num_judgements = 0;  // that have not ended
+    bool has_judged = false;
 
     bool IsOver(absl::Time now) const;
   };

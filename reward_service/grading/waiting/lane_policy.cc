@@ -67,23 +67,17 @@ std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const Re
                                const TenantClock& clock, const LanePolicyOptions& options, bool has_work) {
   WS_CHECK(!waiting.empty());
   std::vector<size_t> eligible = Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
-  Prefer([&](size_t index) { return !waiting[index].task_is_elsewhere; }, &eligible);
+  const auto is_elsewhere = [&](size_t index) { return waiting[index].task_place == TaskPlace::kElsewhere; };
+  Prefer([&](size_t index) { return !is_elsewhere(index); }, &eligible);
   const auto is_left = [&](size_t index) {
-    return waiting[index].task_is_elsewhere && waiting[index].waited < options.wait_max;
+    return is_elsewhere(index) && waiting[index].waited < options.left_max;
   };
   if (has_work && std::all_of(eligible.begin(), eligible.end(), is_left)) return std::nullopt;
   Prefer([&](size_t index) { return !waiting[index].task_is_judged; }, &eligible);
-  if (waiting[eligible.front()].waited >= options.wait_max) return eligible.front();
-  const bool want_same = recent.run_length > 0 && recent.run_length < options.run_length_max;
-  for (const size_t index : eligible) {
-    if ((waiting[index].task_key == recent.task_key) == want_same) return index;
-  }
+  if (eligible.front() == 0) Prefer([&](size_t index) { return !waiting[index].came_late; }, &eligible);
+  Prefer([&](size_t index) { return waiting[index].task_place == TaskPlace::kHere; }, &eligible);
+  Prefer([&](size_t index) { return waiting[index].task_key == recent.task_key; }, &eligible);
   return eligible.front();
-}
-
-RecentWork AfterWork(const RecentWork& recent, const WaitingWork& work) {
-  const bool same = recent.run_length > 0 && recent.task_key == work.task_key;
-  return {std::string(work.task_key), same ? recent.run_length + 1 : 1, std::string(work.tenant)};
 }
 
 }  // namespace warpsmith

@@ -14,20 +14,23 @@
 
 namespace warpsmith {
 
+// Where candidates of a task are judged of late, as one lane sees it. It is kElsewhere, too, where another lane has only
+// made it ready.
+enum class TaskPlace { kNowhere, kHere, kElsewhere };
+
 struct WaitingWork {
   std::string_view task_key;
   absl::Duration waited;
   std::string_view tenant = {};
-  int priority = 0;                // the greater goes first, among one tenant's
-  bool task_is_judged = false;     // by another slot of the lane, which would be waited for
-  bool task_is_elsewhere = false;  // another lane has it ready
+  int priority = 0;             // the greater goes first, among one tenant's
+  bool task_is_judged = false;  // by another slot of the lane, which would be waited for
+  TaskPlace task_place = TaskPlace::kNowhere;
+  bool came_late = false;  // after the first of all that waits had become that
 };
 
 // What a lane, or a compile worker, did last.
 struct RecentWork {
   std::string task_key;
-  // Candidates of that task in a row.
-  int run_length = 0;
   std::string tenant = {};
 };
 
@@ -46,10 +49,8 @@ class TenantClock {
 };
 
 struct LanePolicyOptions {
-  // A task's oracle and inputs stay warm while its candidates follow each other, but others want their turn
-  // too.
-  int run_length_max = 32;
-  absl::Duration wait_max = absl::Seconds(10);
+  // After which work is done by whoever has nothing else to do, though another lane has its task ready.
+  absl::Duration left_max = absl::Seconds(10);
   // A tenant keeps its turn until it is so far ahead of the one served least.
   absl::Duration tenant_turn = absl::Seconds(2);
   // What waited so long counts as of the highest priority.
@@ -59,17 +60,16 @@ struct LanePolicyOptions {
 // Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
 // recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
 // priority. Of those, the ones whose task no other lane has ready, if there are any, and of those the ones whose
-// task is not being judged. Of those, the first that waited for wait_max; then the first of the recent task while
-// its run is short; then the first of another task.
+// task is not being judged. Of those, the first of the recent task; then the first of another one whose candidates
+// are judged here; then the first of all: so few tasks are begun at a time, and each is done before it makes room.
+// But whatever waits is passed only by what was there when it became the first of all that waits ("gated" service of
+// polling systems, Takagi 1988), however much of another task still comes.
 // None where the lane has work in hand and other lanes have ready whatever comes next, until some of it has waited for
-// wait_max: to have a task ready on a second GPU costs an oracle and a reference, and the driver makes contexts one at
+// left_max: to have a task ready on a second GPU costs an oracle and a reference, and the driver makes contexts one at
 // a time for all GPUs of a host.
 std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
                                const TenantClock& clock, const LanePolicyOptions& options,
                                bool has_work = false);
-
-// What `recent` becomes after `work`.
-RecentWork AfterWork(const RecentWork& recent, const WaitingWork& work);
 
 }  // namespace warpsmith
 

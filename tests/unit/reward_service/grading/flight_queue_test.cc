@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/support/catch.h"
 #include "tests/support/run_together.h"
 
@@ -30,7 +31,37 @@ TEST_CASE("flights of one task are taken together, and the taker remembers it") 
   std::string order;
   for (int i = 0; i < 4; ++i) order += queue.Take(&recent)->prepared->task_key;
   CHECK(order == "aabb");
-  CHECK(recent.run_length == 2);
+  CHECK(recent.task_key == "b");
+}
+
+TEST_CASE("a flight is passed by those that were there when it became the first, and by no later one") {
+  FlightQueue queue({});
+  for (const char* task : {"hot", "cold", "hot", "hot"}) queue.Push(FlightOf(task));
+  RecentWork recent;
+  const auto take = [&] { return queue.Take(&recent)->prepared->task_key; };
+  CHECK(take() == "hot");  // now the cold one is the first
+  int num_passed = 0;
+  do {
+    absl::SleepFor(absl::Milliseconds(1));
+    queue.Push(FlightOf("hot"));
+  } while (take() == "hot" && ++num_passed < 10);
+  CHECK(num_passed == 2);
+  CHECK(take() == "hot");
+}
+
+TEST_CASE("tasks that a lane judges are done before another one is begun") {
+  FlightQueue queue({});
+  for (const char* task : {"new", "begun", "new", "begun", "begun"}) queue.Push(FlightOf(task));
+  const auto place_of = [](const std::string& task) {
+    return task == "begun" ? TaskPlace::kHere : TaskPlace::kNowhere;
+  };
+  RecentWork recent;
+  CHECK(queue.NextTask({}, v1::DEVICE_CPU, place_of)->key == "begun");
+  CHECK(queue.NextTask({"begun"}, v1::DEVICE_CPU, place_of)->key == "new");
+  CHECK(queue.TakeNow(&recent, {}, place_of)->prepared->task_key == "new");  // nobody passes the very first
+  std::string order;
+  for (int i = 0; i < 4; ++i) order += queue.TakeNow(&recent, {"new"}, place_of)->prepared->task_key.front();
+  CHECK(order == "bbbn");
 }
 
 TEST_CASE("flights that nobody wants are not handed out") {
@@ -70,18 +101,20 @@ TEST_CASE("a task is there as long as one of its flights waits") {
 
 TEST_CASE(
     "a taker that has something to do leaves to others what they have ready, until it has waited for long") {
-  const auto is_elsewhere = [](const std::string& task) { return task == "theirs"; };
+  const auto place_of = [](const std::string& task) {
+    return task == "theirs" ? TaskPlace::kElsewhere : TaskPlace::kNowhere;
+  };
   RecentWork recent;
   FlightQueue queue({});
   queue.Push(FlightOf("theirs"));
-  CHECK(queue.TakeNow(&recent, {"ours"}, is_elsewhere) == nullptr);
+  CHECK(queue.TakeNow(&recent, {"ours"}, place_of) == nullptr);
   CHECK(queue.size() == 1);
   queue.Push(FlightOf("ours"));
-  CHECK(queue.TakeNow(&recent, {"ours"}, is_elsewhere)->prepared->task_key == "ours");
-  CHECK(queue.TakeNow(&recent, {}, is_elsewhere)->prepared->task_key == "theirs");
-  FlightQueue impatient({.wait_max = absl::ZeroDuration()});
+  CHECK(queue.TakeNow(&recent, {"ours"}, place_of)->prepared->task_key == "ours");
+  CHECK(queue.TakeNow(&recent, {}, place_of)->prepared->task_key == "theirs");
+  FlightQueue impatient({.left_max = absl::ZeroDuration()});
   impatient.Push(FlightOf("theirs"));
-  CHECK(impatient.TakeNow(&recent, {"ours"}, is_elsewhere)->prepared->task_key == "theirs");
+  CHECK(impatient.TakeNow(&recent, {"ours"}, place_of)->prepared->task_key == "theirs");
 }
 
 TEST_CASE("a task that waits for another device is none for this one") {

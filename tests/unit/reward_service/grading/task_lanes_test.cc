@@ -19,10 +19,10 @@ struct Bench {
                                               std::make_unique<FakeReferee>(&scripts[i]));
     }
   }
-  bool IsElsewhere(size_t lane, double seconds) {
-    return task_lanes.IsElsewhere("a task", lanes[lane].get(),
-                                  absl::FromUnixSeconds(0) + absl::Seconds(seconds));
+  TaskPlace PlaceFor(size_t lane, double seconds) {
+    return task_lanes.PlaceOf("a task", lanes[lane].get(), absl::UnixEpoch() + absl::Seconds(seconds));
   }
+  bool IsElsewhere(size_t lane, double seconds) { return PlaceFor(lane, seconds) == TaskPlace::kElsewhere; }
   void Use(size_t lane, double seconds) {
     task_lanes.Use("a task", lanes[lane].get(), absl::FromUnixSeconds(0) + absl::Seconds(seconds));
   }
@@ -39,7 +39,8 @@ TEST_CASE("a task is elsewhere for the lanes of a device that have not used it, 
   CHECK(bench.IsElsewhere(0, 1));
   CHECK_FALSE(bench.IsElsewhere(1, 1));
   CHECK_FALSE(bench.IsElsewhere(2, 1));
-  CHECK_FALSE(bench.task_lanes.IsElsewhere("another", bench.lanes[0].get(), absl::FromUnixSeconds(1)));
+  CHECK(bench.task_lanes.PlaceOf("another", bench.lanes[0].get(), absl::FromUnixSeconds(1)) ==
+        TaskPlace::kNowhere);
   bench.Use(0, 2);  // now both have it
   CHECK_FALSE(bench.IsElsewhere(0, 3));
   CHECK_FALSE(bench.IsElsewhere(1, 3));
@@ -59,18 +60,27 @@ TEST_CASE("a lane that has not used a task for long does not have it any more") 
 
 TEST_CASE("a lane has a task as long as it judges candidates of it") {
   Bench bench;
-  const auto at = [](double seconds) { return absl::FromUnixSeconds(0) + absl::Seconds(seconds); };
+  const auto at = [](double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
   const JudgeStage* const lane = bench.lanes[1].get();
   bench.task_lanes.Begin("a task", lane, at(0));
   bench.task_lanes.Begin("a task", lane, at(10));
   CHECK(bench.IsElsewhere(0, 500));
+  CHECK(bench.PlaceFor(1, 500) == TaskPlace::kHere);
   bench.task_lanes.End("a task", lane, at(500));
   CHECK(bench.IsElsewhere(0, 600));
   bench.task_lanes.Use("another", lane, at(600));
   CHECK(bench.IsElsewhere(0, 700));
   bench.task_lanes.End("a task", lane, at(700));
   CHECK(bench.IsElsewhere(0, 759));
-  CHECK_FALSE(bench.IsElsewhere(0, 761));
+  CHECK(bench.PlaceFor(0, 761) == TaskPlace::kNowhere);
+  CHECK(bench.PlaceFor(1, 761) == TaskPlace::kNowhere);
+}
+
+TEST_CASE("a task that a lane has only made ready is not judged there") {
+  Bench bench;
+  bench.Use(1, 0);
+  CHECK(bench.PlaceFor(1, 1) == TaskPlace::kNowhere);
+  CHECK(bench.PlaceFor(0, 1) == TaskPlace::kElsewhere);
 }
 
 TEST_CASE("a lane whose device others have does not have its tasks meanwhile") {

@@ -9,7 +9,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr LanePolicyOptions kOptions{.run_length_max = 3, .wait_max = absl::Seconds(10)};
+constexpr LanePolicyOptions kOptions{.left_max = absl::Seconds(10)};
 
 WaitingWork Work(const char* task, int waited_seconds = 1) { return {task, absl::Seconds(waited_seconds)}; }
 
@@ -27,30 +27,30 @@ TEST_CASE("a lane that has done nothing takes the first") {
 }
 
 TEST_CASE("candidates of the recent task go first") {
-  CHECK(PickNext({Work("a"), Work("b"), Work("b")}, {"b", 1}, kOptions) == 1);
+  CHECK(PickNext({Work("a"), Work("b"), Work("b")}, {"b"}, kOptions) == 1);
 }
 
 TEST_CASE("a task that is being judged is left for later, however long it waits, where there is another") {
   WaitingWork judged = Work("a", 20), other = Work("b");
   judged.task_is_judged = true;
-  CHECK(PickNext({judged, other}, {"a", 1}, kOptions) == 1);
+  CHECK(PickNext({judged, other}, {"a"}, kOptions) == 1);
   other.task_is_judged = true;
-  CHECK(PickNext({judged, other}, {"b", 1}, kOptions) == 0);
+  CHECK(PickNext({judged, other}, {}, kOptions) == 0);
 }
 
 TEST_CASE("a task that another lane has ready is left to it, however long it waits, where there is another") {
   WaitingWork elsewhere = Work("a", 20), judged = Work("b");
-  elsewhere.task_is_elsewhere = true;
+  elsewhere.task_place = TaskPlace::kElsewhere;
   judged.task_is_judged = true;
-  CHECK(PickNext({elsewhere, judged}, {"a", 1}, kOptions) == 1);
-  CHECK(PickNext({elsewhere, judged, Work("c")}, {"a", 1}, kOptions) == 2);
-  judged.task_is_elsewhere = true;
+  CHECK(PickNext({elsewhere, judged}, {"a"}, kOptions) == 1);
+  CHECK(PickNext({elsewhere, judged, Work("c")}, {"a"}, kOptions) == 2);
+  judged.task_place = TaskPlace::kElsewhere;
   CHECK(PickNext({judged, elsewhere}, {}, kOptions) == 1);
 }
 
 TEST_CASE("a lane with work in hand leaves what others have ready, and takes nobody else's turn meanwhile") {
   WaitingWork theirs = WorkOf("served less", 1);
-  theirs.task_is_elsewhere = true;
+  theirs.task_place = TaskPlace::kElsewhere;
   TenantClock clock;
   clock.Charge("served more", 1, absl::Seconds(100));
   const auto pick = [&](const std::vector<WaitingWork>& waiting, bool has_work) {
@@ -59,45 +59,32 @@ TEST_CASE("a lane with work in hand leaves what others have ready, and takes nob
   CHECK_FALSE(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, true).has_value());
   CHECK(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, false) == 0);
   CHECK(pick({theirs, WorkOf("served less", 1)}, true) == 1);
-  theirs.waited = kOptions.wait_max;
+  theirs.waited = kOptions.left_max;
   CHECK(pick({theirs, WorkOf("served more")}, true) == 0);
 }
 
 TEST_CASE("without a candidate of the recent task the first goes") {
-  CHECK(PickNext({Work("a"), Work("b")}, {"c", 1}, kOptions) == 0);
+  CHECK(PickNext({Work("a"), Work("b")}, {"c"}, kOptions) == 0);
 }
 
-TEST_CASE("a long run gives way to another task, if there is one") {
-  CHECK(PickNext({Work("a"), Work("a"), Work("b")}, {"a", 3}, kOptions) == 2);
-  CHECK(PickNext({Work("a"), Work("a")}, {"a", 3}, kOptions) == 0);
+TEST_CASE("a task that is judged here goes before one that is not begun, and behind the recent one") {
+  WaitingWork here = Work("b");
+  here.task_place = TaskPlace::kHere;
+  CHECK(PickNext({Work("a"), here}, {}, kOptions) == 1);
+  CHECK(PickNext({Work("a"), here, Work("c")}, {"a"}, kOptions) == 1);
+  WaitingWork recent = Work("c");
+  recent.task_place = TaskPlace::kHere;
+  CHECK(PickNext({Work("a"), here, recent}, {"c"}, kOptions) == 2);
 }
 
-TEST_CASE("nobody waits longer than the limit behind others") {
-  CHECK(PickNext({Work("a", 10), Work("b"), Work("b")}, {"b", 1}, kOptions) == 0);
-}
-
-TEST_CASE("every candidate is served within its bound, whatever arrives") {
-  // Task "hot" never runs dry; the one of "cold" must still be served after at most run_length_max others.
-  RecentWork recent{"hot", 1};
-  int num_before = 0;
-  while (true) {
-    const std::vector<WaitingWork> waiting = {Work("cold", num_before), Work("hot", 0), Work("hot", 0)};
-    const size_t next = PickNext(waiting, recent, kOptions);
-    recent = AfterWork(recent, waiting[next]);
-    if (next == 0) break;
-    REQUIRE(++num_before < kOptions.run_length_max + 1);
-  }
-  CHECK(recent.task_key == "cold");
-}
-
-TEST_CASE("runs are counted by task") {
-  RecentWork recent = AfterWork({}, Work("a"));
-  CHECK(recent.run_length == 1);
-  recent = AfterWork(recent, Work("a"));
-  CHECK(recent.run_length == 2);
-  recent = AfterWork(recent, Work("b"));
-  CHECK(recent.run_length == 1);
-  CHECK(recent.task_key == "b");
+TEST_CASE("the first is passed by nobody who came late, if it may go") {
+  WaitingWork late = Work("b");
+  late.came_late = true;
+  CHECK(PickNext({Work("a"), late}, {"b"}, kOptions) == 0);
+  CHECK(PickNext({Work("a"), Work("b"), late}, {"b"}, kOptions) == 1);
+  WaitingWork judged = Work("a");
+  judged.task_is_judged = true;
+  CHECK(PickNext({judged, late, Work("c")}, {"b"}, kOptions) == 1);
 }
 
 TEST_CASE("the tenant that was served least goes next, unless the recent one is hardly ahead") {
@@ -106,9 +93,9 @@ TEST_CASE("the tenant that was served least goes next, unless the recent one is 
   clock.Charge("idle", 1, absl::Seconds(3));
   const std::vector<WaitingWork> waiting = {WorkOf("busy"), WorkOf("idle")};
   CHECK(PickNext(waiting, {}, clock, kOptions) == 1);
-  CHECK(PickNext(waiting, {"task", 1, "busy"}, clock, kOptions) == 1);
+  CHECK(PickNext(waiting, {"task", "busy"}, clock, kOptions) == 1);
   clock.Charge("idle", 1, absl::Seconds(6));
-  CHECK(PickNext(waiting, {"task", 1, "busy"}, clock, kOptions) == 0);
+  CHECK(PickNext(waiting, {"task", "busy"}, clock, kOptions) == 0);
 }
 
 TEST_CASE("tenants are served by their shares, however much each sends, and a flood delays nobody for long") {
@@ -122,7 +109,7 @@ TEST_CASE("tenants are served by their shares, however much each sends, and a fl
     waiting.push_back(WorkOf("large"));
     const size_t next = PickNext(waiting, recent, clock, kOptions).value();
     const std::string tenant(waiting[next].tenant);
-    recent = AfterWork(recent, waiting[next]);
+    recent = {"task", tenant};
     clock.Charge(tenant, shares.at(tenant), absl::Seconds(1));
     ++served[tenant];
   }
