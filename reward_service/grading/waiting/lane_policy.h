@@ -14,8 +14,8 @@
 
 namespace warpsmith {
 
-// Where candidates of a task are judged of late, as one lane sees it. It is kElsewhere, too, where another lane has only
-// made it ready.
+// Where candidates of a task are judged of late, as one lane sees it. It is kElsewhere, too, where another lane has
+// only made it ready.
 enum class TaskPlace { kNowhere, kHere, kElsewhere };
 
 struct WaitingWork {
