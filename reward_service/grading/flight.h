@@ -39,7 +39,8 @@ struct Flight {
   std::atomic<int> priority{0};
   // Nobody waits any more: stages drop the flight as soon as they see it.
   std::atomic<bool> cancelled{false};
-  absl::Time queued_since;                                           // in the queue that it waits in
+  absl::Time queued_since;                                           // in the queue that it waits in, ...
+  uint64_t queue_number = 0;                                         // ... and in which order it came there
   v1::Measurement measurement;                                       // filled in from stage to stage
   std::shared_ptr<const LlmOpinion> opinion;                         // null: not asked for
   std::shared_ptr<const UniqueFd> library;                           // native candidates, once compiled

@@ -25,8 +25,9 @@ void FlightQueue::Push(std::shared_ptr<Flight> flight) {
   std::vector<std::string_view> busy;
   for (const auto& other : flights_) busy.push_back(TenantOf(*other));
   if (std::find(busy.begin(), busy.end(), tenant) == busy.end()) clock_.Enter(tenant, busy);
+  flight->queue_number = next_number_++;
   flights_.push_back(std::move(flight));
-  NoteFirst();
+  OpenGate();
 }
 
 void FlightQueue::Charge(const Flight& flight, absl::Duration work) {
@@ -40,17 +41,13 @@ int FlightQueue::size() const {
   return static_cast<int>(flights_.size());
 }
 
-std::vector<WaitingWork> FlightQueue::Waiting(absl::Time now) const {
-  std::vector<WaitingWork> waiting;
-  waiting.reserve(flights_.size());
-  for (const auto& flight : flights_) {
-    waiting.push_back({.task_key = flight->prepared->task_key,
-                       .waited = now - flight->queued_since,
-                       .tenant = TenantOf(*flight),
-                       .priority = flight->priority,
-                       .came_late = flight->queued_since > first_since_});
-  }
-  return waiting;
+WaitingWork FlightQueue::WorkOf(const Flight& flight, absl::Time now, PlaceOf place_of) const {
+  return {.task_key = flight.prepared->task_key,
+          .waited = now - flight.queued_since,
+          .tenant = TenantOf(flight),
+          .priority = flight.priority,
+          .task_place = place_of(flight.prepared->task_key),
+          .came_late = flight.queue_number >= gate_};
 }
 
 std::shared_ptr<Flight> FlightQueue::Take(RecentWork* recent) {
@@ -77,35 +74,36 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
-  std::vector<WaitingWork> waiting = Waiting(absl::Now());
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    const std::string& task_key = flights_[i]->prepared->task_key;
-    waiting[i].task_is_judged = Contains(judged_tasks, task_key);
-    waiting[i].task_place = place_of(task_key);
+  std::vector<WaitingWork> waiting;
+  waiting.reserve(flights_.size());
+  for (const auto& flight : flights_) {
+    waiting.push_back(WorkOf(*flight, absl::Now(), place_of));
+    waiting.back().task_is_judged = Contains(judged_tasks, flight->prepared->task_key);
   }
   const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, !judged_tasks.empty());
   if (!index.has_value()) return nullptr;
   *recent = {std::string(waiting[*index].task_key), std::string(waiting[*index].tenant)};
   std::shared_ptr<Flight> flight = std::move(flights_[*index]);
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(*index));
-  NoteFirst();
+  OpenGate();
   return flight;
 }
 
 std::optional<TaskSource> FlightQueue::NextTask(const std::vector<std::string>& judged_tasks,
                                                 v1::Device device, PlaceOf place_of) const {
   absl::MutexLock lock(&mutex_);
-  const Flight* next = nullptr;
+  std::vector<const Flight*> flights;
+  std::vector<WaitingWork> waiting;
   for (const auto& flight : flights_) {
-    const std::string& task_key = flight->prepared->task_key;
-    if (flight->prepared->device != device || Contains(judged_tasks, task_key)) continue;
-    const TaskPlace place = place_of(task_key);
-    if (place == TaskPlace::kElsewhere || (place == TaskPlace::kNowhere && next != nullptr)) continue;
-    next = flight.get();
-    if (place == TaskPlace::kHere) break;
+    if (flight->prepared->device != device || Contains(judged_tasks, flight->prepared->task_key)) continue;
+    const WaitingWork work = WorkOf(*flight, absl::Now(), place_of);
+    if (work.task_place == TaskPlace::kElsewhere) continue;
+    flights.push_back(flight.get());
+    waiting.push_back(work);
   }
-  if (next == nullptr) return std::nullopt;
-  return TaskSource{next->prepared->task_key, next->prepared->request.task().reference_source()};
+  if (flights.empty()) return std::nullopt;
+  const Flight& next = *flights[PickNext(waiting, {}, clock_, options_).value()];
+  return TaskSource{next.prepared->task_key, next.prepared->request.task().reference_source()};
 }
 
 bool FlightQueue::HasTask(const std::string& task_key, v1::Device device) const {
@@ -123,13 +121,12 @@ void FlightQueue::Close() {
 void FlightQueue::DropCancelled() {
   const auto unwanted = [](const std::shared_ptr<Flight>& flight) { return flight->cancelled.load(); };
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), unwanted), flights_.end());
-  NoteFirst();
+  OpenGate();
 }
 
-void FlightQueue::NoteFirst() {
-  if (flights_.empty() || first_.lock() == flights_.front()) return;
-  first_ = flights_.front();
-  first_since_ = absl::Now();
+// Once all that it has let in are gone it lets in all that wait.
+void FlightQueue::OpenGate() {
+  if (!flights_.empty() && flights_.front()->queue_number >= gate_) gate_ = next_number_;
 }
 
 }  // namespace warpsmith

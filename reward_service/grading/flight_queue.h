@@ -47,8 +47,8 @@ class FlightQueue {
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
                                   PlaceOf place_of = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the waiting flights for `device` whose task is neither one of `judged_tasks` nor elsewhere, the reference that
-  // comes next: of a task that is here, if there is one.
+  // Of the waiting flights for `device` whose task is neither one of `judged_tasks` nor elsewhere, the reference of the
+  // one that the policy picks.
   std::optional<TaskSource> NextTask(const std::vector<std::string>& judged_tasks, v1::Device device,
                                      PlaceOf place_of = Nowhere) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -59,15 +59,16 @@ class FlightQueue {
 
  private:
   bool HasWorkOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !flights_.empty(); }
-  std::vector<WaitingWork> Waiting(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  WaitingWork WorkOf(const Flight& flight, absl::Time now, PlaceOf place_of) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OpenGate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LanePolicyOptions options_;
   mutable absl::Mutex mutex_;
   std::deque<std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
-  std::weak_ptr<Flight> first_ ABSL_GUARDED_BY(mutex_);  // of these, since first_since_
-  absl::Time first_since_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;  // of flights, in the order in which they come
+  uint64_t gate_ ABSL_GUARDED_BY(mutex_) = 0;         // from this number on they have come late
   TenantClock clock_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -3,22 +3,21 @@
 namespace warpsmith {
 namespace {
 
-// A task that nobody works on makes room for others, which its lane does not tell. Where many candidates wait it is
-// recorded as long before it is judged.
+// A task that nobody works on makes room for others, which its lane does not tell. It is longer than most judgements,
+// and than most candidates wait that were recorded when they came.
 constexpr absl::Duration kLately = absl::Seconds(60);
 
 }  // namespace
 
-bool TaskLanes::LaneUse::IsOver(absl::Time now) const { return num_judgements == 0 && now - last > kLately; }
-
 bool TaskLanes::Has(const JudgeStage& lane, const LaneUse& use, absl::Time now) {
-  return !use.IsOver(now) && !lane.is_lost() && !lane.is_lent();
+  return now - use.last <= kLately && !lane.is_lost() && !lane.is_lent();
 }
 
 TaskLanes::LaneUse& TaskLanes::Touch(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   for (auto task = uses_.begin(); task != uses_.end();) {
     Uses& lanes = task->second;
-    for (auto it = lanes.begin(); it != lanes.end();) it = it->second.IsOver(now) ? lanes.erase(it) : ++it;
+    for (auto it = lanes.begin(); it != lanes.end();)
+      it = now - it->second.last > kLately ? lanes.erase(it) : ++it;
     task = lanes.empty() ? uses_.erase(task) : ++task;
   }
   LaneUse& use = uses_[task_key][lane];
@@ -31,16 +30,9 @@ void TaskLanes::Use(const std::string& task_key, const JudgeStage* lane, absl::T
   Touch(task_key, lane, now);
 }
 
-void TaskLanes::Begin(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
+void TaskLanes::Judge(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   absl::MutexLock lock(&mutex_);
-  LaneUse& use = Touch(task_key, lane, now);
-  ++use.num_judgements;
-  use.has_judged = true;
-}
-
-void TaskLanes::End(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
-  absl::MutexLock lock(&mutex_);
-  --Touch(task_key, lane, now).num_judgements;
+  Touch(task_key, lane, now).has_judged = true;
 }
 
 const JudgeStage* TaskLanes::Of(const std::string& task_key, v1::Device device, absl::Time now) const {

@@ -17,11 +17,10 @@ namespace warpsmith {
 // time for all GPUs of a host. Thread-safe. The lanes outlive it.
 class TaskLanes {
  public:
-  // A lane works on this task now, and has it ready from then on.
+  // A lane makes this task ready, and has it from then on.
   void Use(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Likewise, from where a judgement of it begins to where it ends, which may be long.
-  void Begin(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void End(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise: it begins to judge a candidate of it, or has ended.
+  void Judge(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // A lane of `device` that has the task; null where none that serves has worked on it lately.
   const JudgeStage* Of(const std::string& task_key, v1::Device device, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -32,10 +31,7 @@ class TaskLanes {
  private:
   struct LaneUse {
     absl::Time last;
-    int num_judgements = 0;  // that have not ended
     bool has_judged = false;
-
-    bool IsOver(absl::Time now) const;
   };
   using Uses = std::map<const JudgeStage*, LaneUse>;
 

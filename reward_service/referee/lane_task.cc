@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -36,6 +37,11 @@ bool ParametersStay(const TaskLayout& layout, const RefereeFacts& facts) {
   const double bytes_per_us = facts.gigabytes_per_second_ceiling * 1e3;
   return 2 * static_cast<double>(bytes) >
          kCopyShareMax * static_cast<double>(layout.reference_us) * bytes_per_us;
+}
+
+int64_t BytesOfAll(const std::vector<std::unique_ptr<TensorMemory>>& memories) {
+  return std::accumulate(memories.begin(), memories.end(), int64_t{0},
+                         [](int64_t bytes, const auto& memory) { return bytes + memory->num_bytes(); });
 }
 
 }  // namespace
@@ -74,7 +80,7 @@ int64_t LaneTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse u
     num_rooms += 2 * NumRooms(num_calls);
     ++num_contexts;
   }
-  return num_contexts * kContextBytes +
+  return num_contexts * kContextBytes + free_output_bytes_ +
          (num_draws + num_rooms) * (layout.input_buffer_bytes + layout.output_buffer_bytes);
 }
 
@@ -198,6 +204,7 @@ absl::StatusOr<Buffers> LaneTask::BorrowBuffers(const TaskLayout& layout, Candid
     Buffers buffers{.store = &store_, .inputs = inputs, .outputs = std::move(free_outputs_.back())};
     buffers.num_rooms = NumRooms(calls_max);
     free_outputs_.pop_back();
+    free_output_bytes_ -= BytesOfAll(buffers.outputs);
     return buffers;
   }
   ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, layout, kind, calls_max, inputs));
@@ -210,8 +217,9 @@ absl::StatusOr<Buffers> LaneTask::OwnBuffers(const TaskLayout& layout, Candidate
 }
 
 void LaneTask::ReturnBuffers(Buffers buffers) {
-  if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
-    free_outputs_.push_back(std::move(buffers.outputs));
+  if (buffers.outputs.empty() || free_outputs_.size() >= kFreeOutputsMax) return;
+  free_output_bytes_ += BytesOfAll(buffers.outputs);
+  free_outputs_.push_back(std::move(buffers.outputs));
 }
 
 }  // namespace warpsmith

@@ -2,6 +2,8 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TASK_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_LANE_TASK_H_
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -100,6 +102,7 @@ class LaneTask : public TaskOnDevice {
   ReferencePace open_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;
   std::vector<std::vector<std::unique_ptr<TensorMemory>>> free_outputs_;  // of NumBatchedCalls() each
+  std::atomic<int64_t> free_output_bytes_ = 0;  // for those who count the task's memory meanwhile
 };
 
 }  // namespace warpsmith

@@ -1,6 +1,6 @@
 """How many processes a second can make a context on a GPU and end, where they do nothing else: with one GPU, and with
 all of the machine. A referee judges each program in processes of its own, so no number of GPUs grades more than that.
-The driver works for one process at a time, whatever GPU it has.
+What processes wait for then is a lock of the driver's, which is one for all GPUs.
 
 ./dev bench gpu_contexts --gpu [--resume]
 """
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.gpu_lanes_bench import uuids
-from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments
+from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
 
 _PROGRAM = Path(__file__).with_name("bare_context.py")
 _AT_ONCE = (1, 2, 4, 8)  # for each GPU
@@ -73,12 +73,12 @@ def main(words: Sequence[str] | None = None, gpus: Sequence[str] | None = None) 
     if not found:
         parser.exit(1, "no GPU is here.\n")
     slice_ = Slice(SliceOptions.of(arguments))
-    source = _PROGRAM.read_text()
+    programs = digest_of([Path(__file__), _PROGRAM])
     rates = []
     for some in (found[:1], found) if len(found) > 1 else (found,):
         for at_once in _AT_ONCE:
             name = f"{len(some)} GPU{'s' * (len(some) > 1)}, {at_once} at once on each"
-            rows = slice_.do([Piece(name, [source, some], partial(contexts_a_second, some, at_once))])
+            rows = slice_.do([Piece(name, [programs, some], partial(contexts_a_second, some, at_once))])
             rates += [(name, row["result"]) for row in rows]
     print(f"\n{'':44}{'contexts a second':>20}")
     for name, row in rates:

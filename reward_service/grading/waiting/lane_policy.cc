@@ -74,7 +74,7 @@ std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const Re
   };
   if (has_work && std::all_of(eligible.begin(), eligible.end(), is_left)) return std::nullopt;
   Prefer([&](size_t index) { return !waiting[index].task_is_judged; }, &eligible);
-  if (eligible.front() == 0) Prefer([&](size_t index) { return !waiting[index].came_late; }, &eligible);
+  Prefer([&](size_t index) { return !waiting[index].came_late; }, &eligible);
   Prefer([&](size_t index) { return waiting[index].task_place == TaskPlace::kHere; }, &eligible);
   Prefer([&](size_t index) { return waiting[index].task_key == recent.task_key; }, &eligible);
   return eligible.front();

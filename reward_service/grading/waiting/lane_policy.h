@@ -14,8 +14,8 @@
 
 namespace warpsmith {
 
-// Where candidates of a task are judged of late, as one lane sees it. It is kElsewhere, too, where another lane has
-// only made it ready.
+// As one lane sees a task. kHere: it has judged candidates of it of late. kElsewhere: another lane has it ready, and
+// this one has not.
 enum class TaskPlace { kNowhere, kHere, kElsewhere };
 
 struct WaitingWork {
@@ -25,7 +25,7 @@ struct WaitingWork {
   int priority = 0;             // the greater goes first, among one tenant's
   bool task_is_judged = false;  // by another slot of the lane, which would be waited for
   TaskPlace task_place = TaskPlace::kNowhere;
-  bool came_late = false;  // after the first of all that waits had become that
+  bool came_late = false;  // what waited when the last one of those before was gone is done first
 };
 
 // What a lane, or a compile worker, did last.
@@ -60,10 +60,10 @@ struct LanePolicyOptions {
 // Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
 // recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
 // priority. Of those, the ones whose task no other lane has ready, if there are any, and of those the ones whose
-// task is not being judged. Of those, the first of the recent task; then the first of another one whose candidates
-// are judged here; then the first of all: so few tasks are begun at a time, and each is done before it makes room.
-// But whatever waits is passed only by what was there when it became the first of all that waits ("gated" service of
-// polling systems, Takagi 1988), however much of another task still comes.
+// task is not being judged. Of those, the ones that have not come late ("gated" service of polling systems, Takagi,
+// ACM Computing Surveys 20, 1988): however much of another task still comes, whatever waits has its turn. Of those, the
+// ones of tasks that are judged here, so that few tasks are begun at a time, and each is done before it makes room for
+// others. Of those, the ones of the recent task. Of those, the first.
 // None where the lane has work in hand and other lanes have ready whatever comes next, until some of it has waited for
 // left_max: to have a task ready on a second GPU costs an oracle and a reference, and the driver makes contexts one at
 // a time for all GPUs of a host.

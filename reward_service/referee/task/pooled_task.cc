@@ -18,8 +18,7 @@ bool MachineFailed(const PooledTask& pooled) {
 bool IsMadeByNeed(const PooledTask& pooled) { return pooled.task->on_device().turn() != nullptr; }
 
 int64_t DeviceBytes(const PooledTask& pooled) {
-  return pooled.task->DeviceBytes(pooled.completed || pooled.wants_timing ? TaskUse::kTiming
-                                                                          : TaskUse::kVerifying);
+  return pooled.task->DeviceBytes(pooled.wants_timing ? TaskUse::kTiming : TaskUse::kVerifying);
 }
 
 bool WantsCompletion(const PooledTask& pooled) {

@@ -281,12 +281,9 @@ void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
 
 void TaskPool::WantTiming(const std::shared_ptr<PooledTask>& pooled) {
   pooled->wants_timing = true;
-  // While a step changes the task its end will tell.
-  if (!pooled->busy) {
-    pooled->device_bytes = DeviceBytes(*pooled);
-    Evict();
-    Settle(pooled);
-  }
+  pooled->device_bytes = DeviceBytes(*pooled);
+  Evict();
+  if (!pooled->busy) Settle(pooled);
   GoFirst(pooled, &queue_);
 }
 

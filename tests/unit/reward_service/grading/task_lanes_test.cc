@@ -58,22 +58,17 @@ TEST_CASE("a lane that has not used a task for long does not have it any more") 
   CHECK(bench.task_lanes.Of("a task", v1::DEVICE_CPU, later) == nullptr);
 }
 
-TEST_CASE("a lane has a task as long as it judges candidates of it") {
+TEST_CASE("a task is where candidates of it are judged") {
   Bench bench;
   const auto at = [](double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
-  const JudgeStage* const lane = bench.lanes[1].get();
-  bench.task_lanes.Begin("a task", lane, at(0));
-  bench.task_lanes.Begin("a task", lane, at(10));
-  CHECK(bench.IsElsewhere(0, 500));
-  CHECK(bench.PlaceFor(1, 500) == TaskPlace::kHere);
-  bench.task_lanes.End("a task", lane, at(500));
-  CHECK(bench.IsElsewhere(0, 600));
-  bench.task_lanes.Use("another", lane, at(600));
-  CHECK(bench.IsElsewhere(0, 700));
-  bench.task_lanes.End("a task", lane, at(700));
-  CHECK(bench.IsElsewhere(0, 759));
-  CHECK(bench.PlaceFor(0, 761) == TaskPlace::kNowhere);
-  CHECK(bench.PlaceFor(1, 761) == TaskPlace::kNowhere);
+  bench.task_lanes.Judge("a task", bench.lanes[1].get(), at(0));
+  CHECK(bench.PlaceFor(1, 59) == TaskPlace::kHere);
+  CHECK(bench.PlaceFor(0, 59) == TaskPlace::kElsewhere);
+  bench.Use(1, 50);
+  CHECK(bench.PlaceFor(1, 109) == TaskPlace::kHere);
+  CHECK(bench.PlaceFor(1, 111) == TaskPlace::kNowhere);
+  bench.Use(1, 120);  // it may have made room
+  CHECK(bench.PlaceFor(1, 121) == TaskPlace::kNowhere);
 }
 
 TEST_CASE("a task that a lane has only made ready is not judged there") {

@@ -235,6 +235,21 @@ TEST_CASE("a task holds memory of a GPU for its processes, its draws and its roo
   CHECK(bytes(layout, HostStore()) == 0);
 }
 
+TEST_CASE("a task that is examined holds the next judgement's draws, and what candidates left for others") {
+  TaskOnGpu on_gpu;
+  PreparedTask& task = on_gpu.task;
+  LaneTask& kept = LaneTask::Of(task);
+  const auto num_draws = static_cast<int64_t>(task.verification_draws().size() + task.num_draws_of_turn());
+  const int64_t examined = kept.BytesOf(task.layout(), num_draws, TaskUse::kVerifying);
+  CHECK(task.DeviceBytes(TaskUse::kVerifying) == examined);
+  Buffers used = *kept.OwnBuffers(task.layout(), kNative);
+  int64_t left = 0;
+  for (const auto& output : used.outputs) left += output->num_bytes();
+  CHECK(left > 0);
+  kept.ReturnBuffers(std::move(used));
+  CHECK(task.DeviceBytes(TaskUse::kVerifying) == examined + left);
+}
+
 TEST_CASE("outputs of native candidates are used again, those of several as well") {
   const PuppetTask puppets;
   LaneTask& kept = LaneTask::Of(*puppets.task);

@@ -67,7 +67,7 @@ TEST_CASE("without a candidate of the recent task the first goes") {
   CHECK(PickNext({Work("a"), Work("b")}, {"c"}, kOptions) == 0);
 }
 
-TEST_CASE("a task that is judged here goes before one that is not begun, and behind the recent one") {
+TEST_CASE("a task that is judged here goes before one that is not begun, the recent one first") {
   WaitingWork here = Work("b");
   here.task_place = TaskPlace::kHere;
   CHECK(PickNext({Work("a"), here}, {}, kOptions) == 1);
@@ -77,14 +77,15 @@ TEST_CASE("a task that is judged here goes before one that is not begun, and beh
   CHECK(PickNext({Work("a"), here, recent}, {"c"}, kOptions) == 2);
 }
 
-TEST_CASE("the first is passed by nobody who came late, if it may go") {
+TEST_CASE("what came late comes behind what may go") {
   WaitingWork late = Work("b");
   late.came_late = true;
   CHECK(PickNext({Work("a"), late}, {"b"}, kOptions) == 0);
   CHECK(PickNext({Work("a"), Work("b"), late}, {"b"}, kOptions) == 1);
   WaitingWork judged = Work("a");
   judged.task_is_judged = true;
-  CHECK(PickNext({judged, late, Work("c")}, {"b"}, kOptions) == 1);
+  CHECK(PickNext({judged, late, Work("c")}, {"b"}, kOptions) == 2);
+  CHECK(PickNext({judged, late}, {}, kOptions) == 1);
 }
 
 TEST_CASE("the tenant that was served least goes next, unless the recent one is hardly ahead") {
