@@ -74,10 +74,11 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
+  const absl::Time now = absl::Now();
   std::vector<WaitingWork> waiting;
   waiting.reserve(flights_.size());
   for (const auto& flight : flights_) {
-    waiting.push_back(WorkOf(*flight, absl::Now(), place_of));
+    waiting.push_back(WorkOf(*flight, now, place_of));
     waiting.back().task_is_judged = Contains(judged_tasks, flight->prepared->task_key);
   }
   const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, !judged_tasks.empty());
@@ -92,11 +93,12 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
 std::optional<TaskSource> FlightQueue::NextTask(const std::vector<std::string>& judged_tasks,
                                                 v1::Device device, PlaceOf place_of) const {
   absl::MutexLock lock(&mutex_);
+  const absl::Time now = absl::Now();
   std::vector<const Flight*> flights;
   std::vector<WaitingWork> waiting;
   for (const auto& flight : flights_) {
     if (flight->prepared->device != device || Contains(judged_tasks, flight->prepared->task_key)) continue;
-    const WaitingWork work = WorkOf(*flight, absl::Now(), place_of);
+    const WaitingWork work = WorkOf(*flight, now, place_of);
     if (work.task_place == TaskPlace::kElsewhere) continue;
     flights.push_back(flight.get());
     waiting.push_back(work);
@@ -124,7 +126,7 @@ void FlightQueue::DropCancelled() {
   OpenGate();
 }
 
-// Once all that it has let in are gone it lets in all that wait.
+// Once all flights that the gate has let in are gone, it lets in all that wait; whatever comes after that is late.
 void FlightQueue::OpenGate() {
   if (!flights_.empty() && flights_.front()->queue_number >= gate_) gate_ = next_number_;
 }

@@ -68,7 +68,7 @@ class FlightQueue {
   mutable absl::Mutex mutex_;
   std::deque<std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;  // of flights, in the order in which they come
-  uint64_t gate_ ABSL_GUARDED_BY(mutex_) = 0;         // from this number on they have come late
+  uint64_t gate_ ABSL_GUARDED_BY(mutex_) = 0;         // flights of this number and later have come late
   TenantClock clock_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

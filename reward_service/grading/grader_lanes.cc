@@ -59,7 +59,7 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
     slots->AwaitOneMoreFree(kLookAgain);
     return;
   }
-  task_lanes_.Judge(recent->task_key, lane, now);
+  task_lanes_.NoteJudgement(recent->task_key, lane, now);
   judged_tasks.push_back(recent->task_key);
   std::optional<TaskSource> next = queue.NextTask(judged_tasks, device, place_of);
   if (!next.has_value()) next = to_compile_.NextTask(judged_tasks, device, place_of);
@@ -88,7 +88,7 @@ Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
       flight.get(), {.another_follows = another_follows, .others_serve = serving_.OthersServe(device)});
   const absl::Time end = options_.now();
   queue.Charge(*flight, end - begin);
-  task_lanes_.Judge(task_key, lane, end);
+  task_lanes_.NoteJudgement(task_key, lane, end);
   absl::MutexLock lock(&mutex_);
   backlog_time_.CountJudging(end - begin, end);
   return next;

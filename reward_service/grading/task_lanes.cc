@@ -3,8 +3,8 @@
 namespace warpsmith {
 namespace {
 
-// A task that nobody works on makes room for others, which its lane does not tell. It is longer than most judgements,
-// and than most candidates wait that were recorded when they came.
+// A task that nobody works on makes room for others, which its lane does not tell. Most judgements take less time, and
+// most candidates wait less between their recording and their judgement.
 constexpr absl::Duration kLately = absl::Seconds(60);
 
 }  // namespace
@@ -30,7 +30,7 @@ void TaskLanes::Use(const std::string& task_key, const JudgeStage* lane, absl::T
   Touch(task_key, lane, now);
 }
 
-void TaskLanes::Judge(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
+void TaskLanes::NoteJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   Touch(task_key, lane, now).has_judged = true;
 }

@@ -19,8 +19,9 @@ class TaskLanes {
  public:
   // A lane makes this task ready, and has it from then on.
   void Use(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Likewise: it begins to judge a candidate of it, or has ended.
-  void Judge(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise: it begins to judge a candidate of it, or has judged one.
+  void NoteJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // A lane of `device` that has the task; null where none that serves has worked on it lately.
   const JudgeStage* Of(const std::string& task_key, v1::Device device, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);

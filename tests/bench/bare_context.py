@@ -15,11 +15,13 @@ _CLONE_NEWNS, _CLONE_NEWUSER, _MS_BIND = 0x00020000, 0x10000000, 0x1000
 
 
 def _other_devices(uuid: str) -> list[Path]:
-    """Device files of the other GPUs, as far as the driver names them."""
+    """Device files of the other GPUs; none where the driver does not name this one."""
     facts = [
         {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         for lines in (file.read_text().splitlines() for file in _GPUS.glob("*/information"))
     ]
+    if all(gpu["GPU UUID"] != uuid for gpu in facts):
+        return []
     devices = [Path(f"/dev/nvidia{gpu['Device Minor']}") for gpu in facts if gpu["GPU UUID"] != uuid]
     return [device for device in devices if device.exists()]
 

@@ -1,6 +1,7 @@
 """How many processes a second can make a context on a GPU and end, where they do nothing else: with one GPU, and with
 all of the machine. A referee judges each program in processes of its own, so no number of GPUs grades more than that.
-What processes wait for then is a lock of the driver's, which is one for all GPUs.
+Those that wait do so for a lock of the driver's, which is one for all GPUs: on an H100 /proc/PID/stack of each said
+rmapiLockAcquire.
 
 ./dev bench gpu_contexts --gpu [--resume]
 """
@@ -11,6 +12,7 @@ import argparse
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +20,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.bench.gpu_lanes_bench import uuids
-from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
+from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of, uuids
 
 _PROGRAM = Path(__file__).with_name("bare_context.py")
 _AT_ONCE = (1, 2, 4, 8)  # for each GPU
@@ -36,12 +37,15 @@ def _context(gpu: str) -> Iterator[None]:
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
+        late = threading.Timer(_SECONDS_MAX, process.kill)
+        late.start()
         try:
             if process.stdout is None or not process.stdout.readline():
-                raise RuntimeError(f"a process makes no context on {gpu}")
+                raise RuntimeError(f"a process made no context on {gpu} in {_SECONDS_MAX:.0f} s")
             yield
-            process.communicate(timeout=_SECONDS_MAX)
+            process.communicate()
         finally:
+            late.cancel()
             process.kill()
 
 

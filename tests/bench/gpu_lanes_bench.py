@@ -15,7 +15,6 @@ import argparse
 import itertools
 import os
 import secrets
-import subprocess
 import sys
 import threading
 import time
@@ -30,7 +29,7 @@ from pathlib import Path
 from warpsmith_reward import Request, RetryOptions, RewardClient, RewardServiceError, device_lease
 
 from tests.bench.gpu_timing_kernels import KERNELS, TimedKernel
-from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
+from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of, uuids
 from tests.hacks.own_service import own_service
 
 # What is kept of six tasks fits into the memory that one GPU has for them.
@@ -40,16 +39,6 @@ _CLIENTS_EACH = 8
 _GRADE_SECONDS_MAX = 240.0
 _LEASE_SECONDS_MAX = 120.0
 _REPLY_SECONDS = 2.0  # in which what was judged before has been answered
-
-
-def uuids() -> list[str]:
-    """Of the GPUs of this machine, as nvidia-smi lists them; none where there is none."""
-    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.strip() for line in found.stdout.splitlines() if line.strip()]
 
 
 def tasks_of(num_gpus: int) -> list[tuple[TimedKernel, int]]:

@@ -57,7 +57,16 @@ def digest_of(paths: Iterable[Path]) -> str:
 
 def gpus() -> list[str]:
     """Names of the NVIDIA GPUs of this machine, as its driver calls them."""
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    return _query_gpus("name")
+
+
+def uuids() -> list[str]:
+    """Of the GPUs of this machine, as nvidia-smi lists them; none where there is none."""
+    return _query_gpus("uuid")
+
+
+def _query_gpus(fact: str) -> list[str]:
+    command = ["nvidia-smi", f"--query-gpu={fact}", "--format=csv,noheader"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -48,7 +48,7 @@ def test_a_gpu_that_the_driver_does_not_show_is_told(
     (tmp_path / "script").write_text("gpus 0\n")
     monkeypatch.setenv("FAKE_CUDA", str(tmp_path / "script"))
     assert _main(tmp_path, ["GPU-gone"]) == 1
-    assert "makes no context on GPU-gone" in capsys.readouterr().out
+    assert "made no context on GPU-gone" in capsys.readouterr().out
 
 
 def test_without_a_gpu_there_is_nothing_to_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

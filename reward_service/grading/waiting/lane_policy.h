@@ -25,7 +25,7 @@ struct WaitingWork {
   int priority = 0;             // the greater goes first, among one tenant's
   bool task_is_judged = false;  // by another slot of the lane, which would be waited for
   TaskPlace task_place = TaskPlace::kNowhere;
-  bool came_late = false;  // what waited when the last one of those before was gone is done first
+  bool came_late = false;  // it came when the gate had let in what goes first
 };
 
 // What a lane, or a compile worker, did last.
@@ -57,13 +57,18 @@ struct LanePolicyOptions {
   absl::Duration low_priority_wait_max = absl::Seconds(60);
 };
 
-// Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
-// recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
-// priority. Of those, the ones whose task no other lane has ready, if there are any, and of those the ones whose
-// task is not being judged. Of those, the ones that have not come late ("gated" service of polling systems, Takagi,
-// ACM Computing Surveys 20, 1988): however much of another task still comes, whatever waits has its turn. Of those, the
-// ones of tasks that are judged here, so that few tasks are begun at a time, and each is done before it makes room for
-// others. Of those, the ones of the recent task. Of those, the first.
+// Index of the work to do next; `waiting` is in order of arrival and not empty. Each rule chooses among what the one
+// before has left, and is passed over where it would leave nothing:
+//   1. of the tenant in turn: the recent one until it is `tenant_turn` ahead, else the one served least;
+//   2. of the highest priority;
+//   3. whose task is not ready on another lane alone;
+//   4. whose task is not being judged;
+//   5. that has not come late: a gate lets in all that waits, and again once all of that is done ("gated" service of
+//      polling systems, Takagi, ACM Computing Surveys 20, 1988). So whatever waits has its turn, however much of
+//      another task still comes;
+//   6. whose task is judged here, so that few tasks are begun at a time, and each is done before it makes room;
+//   7. of the recent task;
+//   8. the first.
 // None where the lane has work in hand and other lanes have ready whatever comes next, until some of it has waited for
 // left_max: to have a task ready on a second GPU costs an oracle and a reference, and the driver makes contexts one at
 // a time for all GPUs of a host.

@@ -60,9 +60,7 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   // To the first judgement all draws are new; and of most programs that are recorded none is timed.
-  if (pooled->num_uses > 0 || (pooled->task != nullptr && !IsMadeByNeed(*pooled))) {
-    pooled->wants_fresh = true;
-  }
+  if (pooled->num_uses > 0 || (pooled->task != nullptr && !IsMadeByNeed(*pooled))) pooled->wants_fresh = true;
   if (!pooled->busy) Settle(pooled);
 }
 

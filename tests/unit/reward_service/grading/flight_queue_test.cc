@@ -36,7 +36,7 @@ TEST_CASE("flights of one task are taken together, and the taker remembers it") 
 TEST_CASE("every flight is taken within its bound, whatever arrives") {
   FlightQueue queue({});
   RecentWork recent;
-  // Hot tasks never run dry, and each task but one in the taker's hands is judged there.
+  // Hot tasks never run dry, and candidates of theirs are judged here already.
   const auto place_of = [](const std::string& task) {
     return task[0] == 'h' ? TaskPlace::kHere : TaskPlace::kNowhere;
   };

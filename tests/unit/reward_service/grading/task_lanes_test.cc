@@ -61,7 +61,7 @@ TEST_CASE("a lane that has not used a task for long does not have it any more") 
 TEST_CASE("a task is where candidates of it are judged") {
   Bench bench;
   const auto at = [](double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
-  bench.task_lanes.Judge("a task", bench.lanes[1].get(), at(0));
+  bench.task_lanes.NoteJudgement("a task", bench.lanes[1].get(), at(0));
   CHECK(bench.PlaceFor(1, 59) == TaskPlace::kHere);
   CHECK(bench.PlaceFor(0, 59) == TaskPlace::kElsewhere);
   bench.Use(1, 50);
