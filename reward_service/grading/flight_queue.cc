@@ -70,7 +70,7 @@ bool FlightQueue::AwaitWork(const std::atomic<bool>* else_wanted) const {
 void FlightQueue::LookAgain() const { absl::MutexLock lock(&mutex_); }
 
 std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks,
-                                             PlaceOf place_of) {
+                                             PlaceOf place_of, absl::Duration left_max) {
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
@@ -81,7 +81,7 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
     waiting.push_back(WorkOf(*flight, now, place_of));
     waiting.back().task_is_judged = Contains(judged_tasks, flight->prepared->task_key);
   }
-  const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, !judged_tasks.empty());
+  const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, left_max);
   if (!index.has_value()) return nullptr;
   *recent = {std::string(waiting[*index].task_key), std::string(waiting[*index].tenant)};
   std::shared_ptr<Flight> flight = std::move(flights_[*index]);

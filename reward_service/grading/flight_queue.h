@@ -43,9 +43,10 @@ class FlightQueue {
   bool AwaitWork(const std::atomic<bool>* else_wanted = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
   void LookAgain() const ABSL_LOCKS_EXCLUDED(mutex_);
   // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others; before
-  // these it leaves those that are elsewhere, on another lane. See PickNext(), also when it leaves them alone.
+  // these it leaves those that are elsewhere, on another lane. See PickNext(), also for `left_max`.
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
-                                  PlaceOf place_of = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
+                                  PlaceOf place_of = Nowhere, absl::Duration left_max = absl::ZeroDuration())
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the waiting flights for `device` whose task is neither one of `judged_tasks` nor elsewhere, the reference of the
   // one that the policy picks.

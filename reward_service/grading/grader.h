@@ -133,6 +133,8 @@ class Grader {
   void JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, std::atomic<bool>* rests)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void LlmLoop();
+  // How long a lane of `device` leaves to another what that one has ready.
+  absl::Duration LeftMax(v1::Device device, bool has_work, absl::Time now) const;
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(const std::shared_ptr<Flight>& flight, Route next);

@@ -36,9 +36,7 @@ void LaneSlots::AwaitAllFree() {
 void LaneSlots::AwaitOneMoreFree(absl::Duration wait_max) {
   absl::MutexLock lock(&mutex_);
   const size_t num_busy = busy_tasks_.size();
-  const auto is_free = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return busy_tasks_.empty() || busy_tasks_.size() < num_busy;
-  };
+  const auto is_free = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return busy_tasks_.size() < num_busy; };
   mutex_.AwaitWithTimeout(absl::Condition(&is_free), wait_max);
 }
 

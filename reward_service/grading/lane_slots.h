@@ -27,7 +27,7 @@ class LaneSlots {
 
   void AwaitFree() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitAllFree() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Until one more is free, no longer than `wait_max`. At once where all are.
+  // Until one more is free, no longer than `wait_max`.
   void AwaitOneMoreFree(absl::Duration wait_max) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The lane's device, which judgements that overlap share: it is given up when the last of them ends. Where another

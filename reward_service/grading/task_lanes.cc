@@ -30,9 +30,17 @@ void TaskLanes::Use(const std::string& task_key, const JudgeStage* lane, absl::T
   Touch(task_key, lane, now);
 }
 
-void TaskLanes::NoteJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
+void TaskLanes::BeginJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   Touch(task_key, lane, now).has_judged = true;
+}
+
+void TaskLanes::EndJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time begin,
+                             absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  LaneUse& use = Touch(task_key, lane, now);
+  use.has_judged = true;
+  if (!use.first_took) use.first_took = now - begin;
 }
 
 const JudgeStage* TaskLanes::Of(const std::string& task_key, v1::Device device, absl::Time now) const {
@@ -55,6 +63,20 @@ TaskPlace TaskLanes::PlaceOf(const std::string& task_key, const JudgeStage* lane
     place = TaskPlace::kElsewhere;
   }
   return place;
+}
+
+absl::Duration TaskLanes::FirstJudgementTakes(v1::Device device, absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  absl::Duration sum;
+  int num = 0;
+  for (const auto& [task_key, lanes] : uses_) {
+    for (const auto& [lane, use] : lanes) {
+      if (lane->device() != device || !use.first_took || now - use.last > kLately) continue;
+      sum += *use.first_took;
+      ++num;
+    }
+  }
+  return num == 0 ? absl::InfiniteDuration() : sum / num;
 }
 
 }  // namespace warpsmith

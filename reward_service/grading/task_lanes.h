@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_GRADING_TASK_LANES_H_
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -19,8 +20,11 @@ class TaskLanes {
  public:
   // A lane makes this task ready, and has it from then on.
   void Use(const std::string& task_key, const JudgeStage* lane, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Likewise: it begins to judge a candidate of it, or has judged one.
-  void NoteJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now)
+  // Likewise: it begins to judge a candidate of it.
+  void BeginJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise: it has judged one since `begin`.
+  void EndJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time begin, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A lane of `device` that has the task; null where none that serves has worked on it lately.
   const JudgeStage* Of(const std::string& task_key, v1::Device device, absl::Time now) const
@@ -28,11 +32,15 @@ class TaskLanes {
   // Where it is for this lane, among those of its device.
   TaskPlace PlaceOf(const std::string& task_key, const JudgeStage* lane, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // What a lane of `device` takes for the first candidate of a task, on the average of those that lanes have lately
+  // worked on. Infinite where none has judged any.
+  absl::Duration FirstJudgementTakes(v1::Device device, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct LaneUse {
     absl::Time last;
     bool has_judged = false;
+    std::optional<absl::Duration> first_took = std::nullopt;
   };
   using Uses = std::map<const JudgeStage*, LaneUse>;
 

@@ -64,15 +64,14 @@ double TenantClock::SecondsOf(std::string_view tenant) const {
 }
 
 std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
-                               const TenantClock& clock, const LanePolicyOptions& options, bool has_work) {
+                               const TenantClock& clock, const LanePolicyOptions& options,
+                               absl::Duration left_max) {
   WS_CHECK(!waiting.empty());
   std::vector<size_t> eligible = Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
   const auto is_elsewhere = [&](size_t index) { return waiting[index].task_place == TaskPlace::kElsewhere; };
   Prefer([&](size_t index) { return !is_elsewhere(index); }, &eligible);
-  const auto is_left = [&](size_t index) {
-    return is_elsewhere(index) && waiting[index].waited < options.left_max;
-  };
-  if (has_work && std::all_of(eligible.begin(), eligible.end(), is_left)) return std::nullopt;
+  const auto is_left = [&](size_t index) { return is_elsewhere(index) && waiting[index].waited < left_max; };
+  if (std::all_of(eligible.begin(), eligible.end(), is_left)) return std::nullopt;
   Prefer([&](size_t index) { return !waiting[index].task_is_judged; }, &eligible);
   Prefer([&](size_t index) { return !waiting[index].came_late; }, &eligible);
   Prefer([&](size_t index) { return waiting[index].task_place == TaskPlace::kHere; }, &eligible);

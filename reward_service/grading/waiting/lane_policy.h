@@ -49,8 +49,6 @@ class TenantClock {
 };
 
 struct LanePolicyOptions {
-  // After which work is done by whoever has nothing else to do, though another lane has its task ready.
-  absl::Duration left_max = absl::Seconds(10);
   // A tenant keeps its turn until it is so far ahead of the one served least.
   absl::Duration tenant_turn = absl::Seconds(2);
   // What waited so long counts as of the highest priority.
@@ -69,12 +67,10 @@ struct LanePolicyOptions {
 //   6. whose task is judged here, so that few tasks are begun at a time, and each is done before it makes room;
 //   7. of the recent task;
 //   8. the first.
-// None where the lane has work in hand and other lanes have ready whatever comes next, until some of it has waited for
-// left_max: to have a task ready on a second GPU costs an oracle and a reference, and the driver makes contexts one at
-// a time for all GPUs of a host.
+// None where other lanes have ready whatever comes next, until some of it has waited for `left_max`.
 std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
                                const TenantClock& clock, const LanePolicyOptions& options,
-                               bool has_work = false);
+                               absl::Duration left_max = absl::ZeroDuration());
 
 }  // namespace warpsmith
 

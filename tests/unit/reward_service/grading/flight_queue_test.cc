@@ -114,22 +114,18 @@ TEST_CASE("a task is there as long as one of its flights waits") {
   CHECK(queue.HasTask("b", v1::DEVICE_CPU));
 }
 
-TEST_CASE(
-    "a taker that has something to do leaves to others what they have ready, until it has waited for long") {
+TEST_CASE("what others have ready is left to them until it has waited for long") {
   const auto place_of = [](const std::string& task) {
     return task == "theirs" ? TaskPlace::kElsewhere : TaskPlace::kNowhere;
   };
   RecentWork recent;
   FlightQueue queue({});
   queue.Push(FlightOf("theirs"));
-  CHECK(queue.TakeNow(&recent, {"ours"}, place_of) == nullptr);
+  CHECK(queue.TakeNow(&recent, {"ours"}, place_of, absl::Seconds(10)) == nullptr);
   CHECK(queue.size() == 1);
   queue.Push(FlightOf("ours"));
-  CHECK(queue.TakeNow(&recent, {"ours"}, place_of)->prepared->task_key == "ours");
-  CHECK(queue.TakeNow(&recent, {}, place_of)->prepared->task_key == "theirs");
-  FlightQueue impatient({.left_max = absl::ZeroDuration()});
-  impatient.Push(FlightOf("theirs"));
-  CHECK(impatient.TakeNow(&recent, {"ours"}, place_of)->prepared->task_key == "theirs");
+  CHECK(queue.TakeNow(&recent, {"ours"}, place_of, absl::Seconds(10))->prepared->task_key == "ours");
+  CHECK(queue.TakeNow(&recent, {"ours"}, place_of)->prepared->task_key == "theirs");
 }
 
 TEST_CASE("a task that waits for another device is none for this one") {

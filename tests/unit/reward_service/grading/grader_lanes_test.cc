@@ -129,6 +129,38 @@ TEST_CASE("a lane of several judgements that is lost rests at once, though no wo
   CHECK(GradeOf(&grader, WideLane::For("two", "b")).verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE(
+    "a GPU with nothing to do leaves a task to the one that makes it ready, and helps once that has taken "
+    "long") {
+  std::vector<FakeRefereeScript> scripts(2);
+  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
+  std::atomic<int> num_begun = 0;
+  absl::Notification first_go, second_go;
+  std::vector<std::unique_ptr<JudgeStage>> lanes;
+  for (FakeRefereeScript& script : scripts) {
+    script.judge = [&](const JudgeRequest&) -> absl::StatusOr<v1::Measurement> {
+      const int number = ++num_begun;
+      if (number == 1) first_go.WaitForNotification();
+      if (number == 2) second_go.WaitForNotification();
+      return TwiceAsFast();
+    };
+    lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{.device = v1::DEVICE_CUDA},
+                                                 std::make_unique<FakeReferee>(&script)));
+  }
+  Grader grader(GraderOptions{}, &compile, std::move(lanes));
+  std::vector<AwaitedGrade> grades(3);
+  for (size_t i = 0; i < grades.size(); ++i)
+    grader.Submit(WideLane::For("one", std::string(1, static_cast<char>('a' + i))), grades[i].Done());
+  absl::SleepFor(absl::Milliseconds(100));
+  CHECK(num_begun == 1);
+  first_go.Notify();
+  CHECK(grades[2].Wait().ok());  // by the other: the second is being judged
+  second_go.Notify();
+  for (size_t i = 0; i < 2; ++i) CHECK(grades[i].Wait().ok());
+  CHECK(num_begun == 3);
+  CHECK(scripts[0].num_judged * scripts[1].num_judged == 2);
+}
+
 TEST_CASE("judgements that overlap hold a device together, and give it up for a process that waits") {
   const TemporaryDirectory directory;
   WideLane bench(directory.path());

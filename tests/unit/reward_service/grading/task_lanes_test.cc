@@ -61,7 +61,7 @@ TEST_CASE("a lane that has not used a task for long does not have it any more") 
 TEST_CASE("a task is where candidates of it are judged") {
   Bench bench;
   const auto at = [](double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
-  bench.task_lanes.NoteJudgement("a task", bench.lanes[1].get(), at(0));
+  bench.task_lanes.BeginJudgement("a task", bench.lanes[1].get(), at(0));
   CHECK(bench.PlaceFor(1, 59) == TaskPlace::kHere);
   CHECK(bench.PlaceFor(0, 59) == TaskPlace::kElsewhere);
   bench.Use(1, 50);
@@ -76,6 +76,26 @@ TEST_CASE("a task that a lane has only made ready is not judged there") {
   bench.Use(1, 0);
   CHECK(bench.PlaceFor(1, 1) == TaskPlace::kNowhere);
   CHECK(bench.PlaceFor(0, 1) == TaskPlace::kElsewhere);
+}
+
+TEST_CASE("what the first judgement of a task takes is the average of a device's tasks of late") {
+  Bench bench;
+  const auto at = [](double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
+  const auto takes = [&](double seconds) {
+    return bench.task_lanes.FirstJudgementTakes(v1::DEVICE_CUDA, at(seconds));
+  };
+  const auto end = [&](const char* task, size_t lane, double begin, double seconds) {
+    bench.task_lanes.EndJudgement(task, bench.lanes[lane].get(), at(begin), at(seconds));
+  };
+  bench.Use(0, 0);
+  CHECK(takes(0) == absl::InfiniteDuration());  // none is known
+  end("a task", 0, 0, 3);
+  end("a task", 0, 3, 4);  // not its first
+  CHECK(takes(4) == absl::Seconds(3));
+  end("a task", 1, 3, 4);
+  end("on cores", 2, -100, 4);
+  CHECK(takes(4) == absl::Seconds(2));
+  CHECK(takes(65) == absl::InfiniteDuration());
 }
 
 TEST_CASE("a lane whose device others have does not have its tasks meanwhile") {

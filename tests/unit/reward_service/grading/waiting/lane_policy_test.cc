@@ -9,7 +9,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr LanePolicyOptions kOptions{.left_max = absl::Seconds(10)};
+constexpr LanePolicyOptions kOptions;
 
 WaitingWork Work(const char* task, int waited_seconds = 1) { return {task, absl::Seconds(waited_seconds)}; }
 
@@ -48,19 +48,19 @@ TEST_CASE("a task that another lane has ready is left to it, however long it wai
   CHECK(PickNext({judged, elsewhere}, {}, kOptions) == 1);
 }
 
-TEST_CASE("a lane with work in hand leaves what others have ready, and takes nobody else's turn meanwhile") {
+TEST_CASE("a lane leaves what others have ready for a while, and takes nobody else's turn meanwhile") {
   WaitingWork theirs = WorkOf("served less", 1);
   theirs.task_place = TaskPlace::kElsewhere;
   TenantClock clock;
   clock.Charge("served more", 1, absl::Seconds(100));
-  const auto pick = [&](const std::vector<WaitingWork>& waiting, bool has_work) {
-    return PickNext(waiting, {}, clock, kOptions, has_work);
+  const auto pick = [&](const std::vector<WaitingWork>& waiting, int left_seconds_max) {
+    return PickNext(waiting, {}, clock, kOptions, absl::Seconds(left_seconds_max));
   };
-  CHECK_FALSE(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, true).has_value());
-  CHECK(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, false) == 0);
-  CHECK(pick({theirs, WorkOf("served less", 1)}, true) == 1);
-  theirs.waited = kOptions.left_max;
-  CHECK(pick({theirs, WorkOf("served more")}, true) == 0);
+  CHECK_FALSE(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, 10).has_value());
+  CHECK(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, 0) == 0);
+  CHECK(pick({theirs, WorkOf("served less", 1)}, 10) == 1);
+  theirs.waited = absl::Seconds(10);
+  CHECK(pick({theirs, WorkOf("served more")}, 10) == 0);
 }
 
 TEST_CASE("without a candidate of the recent task the first goes") {
