@@ -17,6 +17,7 @@ using Event = struct EventObject*;
 using Module = struct ModuleObject*;
 using Function = struct FunctionObject*;
 using Allocation = unsigned long long;  // CUmemGenericAllocationHandle
+using Pool = struct PoolObject*;        // CUmemoryPool
 
 // CUmemAllocationProp.
 struct AllocationProperties {
@@ -50,6 +51,11 @@ inline constexpr int kL2CacheBytes = 38;
 inline constexpr int kCapabilityMajor = 75;
 inline constexpr int kCapabilityMinor = 76;
 
+// CUmemPool_attribute.
+inline constexpr int kPoolReleaseThreshold = 4;
+inline constexpr int kPoolReservedBytes = 5;
+inline constexpr int kPoolUsedBytes = 7;
+
 inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kEventWithoutTime = 2;   // CU_EVENT_DISABLE_TIMING
 inline constexpr int kFileDescriptor = 1;          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -78,6 +84,12 @@ struct DriverApi {
   Result (*cuEventCreate)(Event* event, unsigned flags) = nullptr;
   Result (*cuMemAlloc_v2)(Address* address, size_t num_bytes) = nullptr;
   Result (*cuMemFree_v2)(Address address) = nullptr;
+  Result (*cuDeviceGetDefaultMemPool)(Pool* pool, Device device) = nullptr;
+  Result (*cuMemPoolSetAttribute)(Pool pool, int attribute, void* value) = nullptr;
+  Result (*cuMemPoolGetAttribute)(Pool pool, int attribute, void* value) = nullptr;
+  Result (*cuMemPoolTrimTo)(Pool pool, size_t bytes_kept) = nullptr;
+  Result (*cuMemAllocAsync)(Address* address, size_t num_bytes, Stream stream) = nullptr;
+  Result (*cuMemFreeAsync)(Address address, Stream stream) = nullptr;
   Result (*cuMemGetInfo_v2)(size_t* free_bytes, size_t* num_bytes) = nullptr;
   Result (*cuMemCreate)(Allocation* allocation, size_t num_bytes, const AllocationProperties* properties,
                         unsigned long long flags) = nullptr;

@@ -1,6 +1,7 @@
 #include "reward_service/cuda/gpu_memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,18 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Allocate(const GpuContext*
   return memory;
 }
 
+absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::AllocatePooled(const GpuContext* context,
+                                                                     int64_t num_bytes) {
+  const Driver& driver = context->driver();
+  std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
+  memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemAllocAsync(&memory->address_, memory->mapped_bytes_, /*stream=*/nullptr),
+                   "cuMemAllocAsync"));
+  memory->is_pooled_ = true;
+  return memory;
+}
+
 absl::Status GpuMemory::Map(Access access) {
   const Driver& driver = context_->driver();
   RETURN_IF_ERROR(driver.Check(
@@ -134,10 +147,9 @@ absl::Status GpuMemory::Map(Access access) {
 
 GpuMemory::~GpuMemory() {
   const DriverApi& api = context_->driver().api();
-  if (is_private_) {
-    api.cuMemFree_v2(address_);
-    return;
-  }
+  if (is_private_) api.cuMemFree_v2(address_);
+  if (is_pooled_) api.cuMemFreeAsync(address_, /*stream=*/nullptr);
+  if (is_private_ || is_pooled_) return;
   if (mapped_) (void)context_->Synchronise();  // something may still be written there
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
   if (address_ != 0) api.cuMemAddressFree(address_, mapped_bytes_);
@@ -187,6 +199,32 @@ absl::Status GpuMemory::Copy(const GpuMemory& from, int64_t from_offset, int64_t
                                                    from.address_ + static_cast<Address>(from_offset),
                                                    static_cast<size_t>(num_bytes)),
                       "cuMemcpyDtoD");
+}
+
+absl::StatusOr<std::unique_ptr<MemoryPool>> MemoryPool::Open(const GpuContext* context) {
+  const Driver& driver = context->driver();
+  Pool pool = nullptr;
+  RETURN_IF_ERROR(driver.Check(driver.api().cuDeviceGetDefaultMemPool(&pool, context->device()),
+                               "cuDeviceGetDefaultMemPool"));
+  uint64_t all = std::numeric_limits<uint64_t>::max();
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemPoolSetAttribute(pool, kPoolReleaseThreshold, &all),
+                               "cuMemPoolSetAttribute"));
+  return std::unique_ptr<MemoryPool>(new MemoryPool(context, pool));
+}
+
+int64_t MemoryPool::Attribute(int attribute) const {
+  uint64_t value = 0;
+  (void)context_->driver().api().cuMemPoolGetAttribute(pool_, attribute, &value);
+  return static_cast<int64_t>(value);
+}
+
+int64_t MemoryPool::unused_bytes() const { return Attribute(kPoolReservedBytes) - Attribute(kPoolUsedBytes); }
+
+bool MemoryPool::Trim() {
+  const int64_t before = Attribute(kPoolReservedBytes);
+  (void)context_->Synchronise();
+  (void)context_->driver().api().cuMemPoolTrimTo(pool_, /*bytes_kept=*/0);
+  return Attribute(kPoolReservedBytes) < before;
 }
 
 absl::StatusOr<std::unique_ptr<ForeignMemory>> ForeignMemory::Open(const GpuContext* context,

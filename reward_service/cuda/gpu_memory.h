@@ -52,6 +52,9 @@ class GpuMemory {
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Create(const GpuContext* context, int64_t num_bytes);
   // The same, that no other process can be given.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Allocate(const GpuContext* context, int64_t num_bytes);
+  // The same, of the device's pool: MemoryPool.
+  static absl::StatusOr<std::unique_ptr<GpuMemory>> AllocatePooled(const GpuContext* context,
+                                                                   int64_t num_bytes);
   // What Export() gave in another process, of the same `num_bytes`.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Import(const GpuContext* context, int fd,
                                                            int64_t num_bytes, Access access);
@@ -83,9 +86,31 @@ class GpuMemory {
   Allocation allocation_ = 0;
   bool allocated_ = false;
   bool is_private_ = false;
+  bool is_pooled_ = false;
   Address address_ = 0;
   size_t mapped_bytes_ = 0;
   bool mapped_ = false;
+};
+
+// Memory that the driver keeps for whoever asks next, how much it may be ("Stream Ordered Memory Allocator", CUDA Driver
+// API Reference Manual): to allocate it anew takes a lock that is one for all GPUs of a host. All of a device's in a
+// process. For one thread at a time.
+class MemoryPool {
+ public:
+  // It keeps what it gets until Trim().
+  static absl::StatusOr<std::unique_ptr<MemoryPool>> Open(const GpuContext* context);
+
+  // What it keeps for the next.
+  int64_t unused_bytes() const;
+  // Gives that back to the device, once all that was asked for is done. Whether there was any to be given.
+  bool Trim();
+
+ private:
+  MemoryPool(const GpuContext* context, Pool pool) : context_(context), pool_(pool) {}
+  int64_t Attribute(int attribute) const;
+
+  const GpuContext* const context_;
+  const Pool pool_;
 };
 
 // An allocation that another process names, one that cuMemAlloc() made, mapped here while this lives.

@@ -20,8 +20,8 @@ namespace {
 
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
-// Of a GPU's memory, half of what the draws of a task may take: what lies aside makes memory scarce, too.
-constexpr int64_t kAsideShare = 16;
+// Of a GPU's memory, half of what the draws of a task may take: what is kept unused makes memory scarce, too.
+constexpr int64_t kUnusedShare = 16;
 // Allocations of programs that are kept open: of four that are verified at once, twice what a batch of calls has for
 // one output each.
 constexpr size_t kForeignMax = 256;
@@ -48,7 +48,7 @@ class GpuStore::Memory : public TensorMemory {
       if (fd_.valid()) {
         memory_.reset();
       } else {
-        store_->LayAside(std::move(memory_));
+        store_->GiveBack(std::move(memory_));
       }
       return absl::OkStatus();
     });
@@ -121,9 +121,10 @@ absl::StatusOr<std::unique_ptr<GpuStore>> GpuStore::Open(int index) {
   ASSIGN_OR_RETURN(auto probe, cuda::IdleProbe::Create(context.get()));
   ASSIGN_OR_RETURN(auto kernels, cuda::TensorKernels::Create(context.get()));
   ASSIGN_OR_RETURN(auto late_words, cuda::LateWords::Create(context.get()));
+  ASSIGN_OR_RETURN(auto pool, cuda::MemoryPool::Open(context.get()));
   std::unique_ptr<GpuStore> store(new GpuStore(static_cast<int64_t>(device_bytes), std::move(context),
                                                std::move(cache_filler), std::move(probe), std::move(kernels),
-                                               std::move(late_words)));
+                                               std::move(late_words), std::move(pool)));
   RETURN_IF_ERROR(store->occupation_.Learn());
   return store;
 }
@@ -132,7 +133,7 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> made = cuda::GpuMemory::Create(context_.get(), num_bytes);
-  if (absl::IsResourceExhausted(made.status()) && Clear()) {
+  if (absl::IsResourceExhausted(made.status()) && pool_->Trim()) {
     made = cuda::GpuMemory::Create(context_.get(), num_bytes);
   }
   if (absl::IsResourceExhausted(made.status())) NoteScarcity();
@@ -177,32 +178,17 @@ void GpuStore::Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
 }
 
 absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_bytes) {
-  if (auto found = laid_aside_.find(num_bytes); found != laid_aside_.end()) {
-    std::unique_ptr<cuda::GpuMemory> memory = std::move(found->second);
-    laid_aside_.erase(found);
-    bytes_aside_ -= num_bytes;
-    return memory;
-  }
-  auto memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
-  if (absl::IsResourceExhausted(memory.status()) && Clear()) {
-    memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
+  auto memory = cuda::GpuMemory::AllocatePooled(context_.get(), num_bytes);
+  if (absl::IsResourceExhausted(memory.status()) && pool_->Trim()) {
+    memory = cuda::GpuMemory::AllocatePooled(context_.get(), num_bytes);
   }
   if (absl::IsResourceExhausted(memory.status())) NoteScarcity();
   return memory;
 }
 
-void GpuStore::LayAside(std::unique_ptr<cuda::GpuMemory> memory) {
-  const int64_t num_bytes = memory->num_bytes();
-  const int64_t bytes_max = device_bytes_ / kAsideShare;
-  if (bytes_aside_ + num_bytes > bytes_max) (void)Clear();  // of sizes that nobody may ask for any more
-  if (num_bytes > bytes_max) return;
-  bytes_aside_ += num_bytes;
-  laid_aside_.emplace(num_bytes, std::move(memory));
-}
-
-bool GpuStore::Clear() {
-  bytes_aside_ = 0;
-  return !std::exchange(laid_aside_, {}).empty();
+void GpuStore::GiveBack(std::unique_ptr<cuda::GpuMemory> memory) {
+  memory.reset();
+  if (pool_->unused_bytes() > device_bytes_ / kUnusedShare) (void)pool_->Trim();
 }
 
 absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) {
@@ -273,7 +259,7 @@ absl::StatusOr<Comparison> GpuStore::CompareApart(const ExpectedOutput& expected
   ASSIGN_OR_RETURN(std::unique_ptr<cuda::GpuMemory> copy, Take(expected.spec.num_bytes));
   RETURN_IF_ERROR(kernels_->Gather(std::max(1, expected.spec.bits / 8), places, actual, copy->address()));
   absl::StatusOr<Comparison> result = CompareAt(expected, copy->address());
-  LayAside(std::move(copy));
+  GiveBack(std::move(copy));
   return result;
 }
 

@@ -81,25 +81,26 @@ class GpuStore : public TensorStore {
 
   GpuStore(int64_t device_bytes, std::unique_ptr<cuda::GpuContext> context,
            std::unique_ptr<cuda::GpuMemory> cache_filler, std::unique_ptr<cuda::IdleProbe> probe,
-           std::unique_ptr<cuda::TensorKernels> kernels, std::unique_ptr<cuda::LateWords> late_words)
+           std::unique_ptr<cuda::TensorKernels> kernels, std::unique_ptr<cuda::LateWords> late_words,
+           std::unique_ptr<cuda::MemoryPool> pool)
       : device_bytes_(device_bytes),
         context_(std::move(context)),
         cache_filler_(std::move(cache_filler)),
         probe_(std::move(probe)),
         kernels_(std::move(kernels)),
         late_words_(std::move(late_words)),
+        pool_(std::move(pool)),
         occupation_(context_.get(), cache_filler_.get()) {}
   absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> OpenForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As it was opened before, where it was: that takes longer than to compare what is there. Until the program runs.
   absl::StatusOr<const cuda::ForeignMemory*> FindForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Memory for tensors that are kept: draws come and go, and the driver takes longer for it than they do. LayAside()
-  // keeps some for the next that are as large, Clear() gives all that back: whether there was any.
+  // Memory for tensors that are kept: draws come and go, and the driver takes longer for it than they do. What GiveBack()
+  // gets is for the next, as long as it is not much.
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> Take(int64_t num_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LayAside(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of elements that lie apart: as above, of a copy without gaps.
@@ -126,10 +127,9 @@ class GpuStore : public TensorStore {
   const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::TensorKernels> kernels_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::LateWords> late_words_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<cuda::MemoryPool> pool_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<cuda::ForeignMemory>, std::less<>> foreign_
-      ABSL_GUARDED_BY(mutex_);                                                                   // by handle
-  std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> laid_aside_ ABSL_GUARDED_BY(mutex_);  // by size
-  int64_t bytes_aside_ ABSL_GUARDED_BY(mutex_) = 0;
+      ABSL_GUARDED_BY(mutex_);  // by handle
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;

@@ -1,14 +1,5 @@
 // A libcuda.so.1 without a GPU: memory is a memory file, and its handle a path; addresses are those of this
-// process, and a stream has never anything to do. What is to happen otherwise stands in the file that FAKE_CUDA
-// names, read at each turn:
-//
-//   gpus N        so many GPUs; without the line, one. CUDA_VISIBLE_DEVICES may name one of them by its UUID
-//   gone N        GPU N is there no more, and whatever is asked of a process on it fails
-//   version N     what cuDriverGetVersion says
-//   busy N        the next N launches take as long as the turn of another process; the line counts down
-//   free P        so many percent of a GPU's memory are free; without the line, seven eighths
-//   fail NAME R   the function NAME returns R from now on
-//   late NAME M   the function NAME takes M milliseconds longer from now on
+// process, and a stream has never anything to do. What is to happen otherwise stands in a script: fake_script.h.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -31,10 +22,12 @@
 
 #include "reward_service/cuda/driver_api.h"
 #include "tests/support/fake_cuda/fake_kernels.h"
+#include "tests/support/fake_cuda/fake_script.h"
 
 namespace {
 
-using namespace warpsmith::cuda;  // NOLINT: the library is the driver
+using namespace warpsmith::cuda;       // NOLINT: the library is the driver
+using namespace warpsmith::fake_cuda;  // NOLINT: it does what the script says
 using warpsmith::Compare;
 using warpsmith::kInvalid;
 using warpsmith::Pointer;
@@ -42,43 +35,6 @@ using warpsmith::Pointer;
 constexpr size_t kUnitBytes = 2 << 20;
 constexpr size_t kAddressBytes = size_t{80} << 30;
 constexpr auto kTurn = std::chrono::milliseconds(2);
-constexpr Result kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
-
-struct Script {
-  int num_gpus = 1;
-  int version = 13000;
-  int num_busy = 0;
-  double free_percent = 87.5;
-  std::set<int> gone;
-  std::map<std::string, int> failing, late_ms;
-};
-
-Script ReadScript() {
-  Script script;
-  const char* const path = std::getenv("FAKE_CUDA");
-  std::ifstream file(path == nullptr ? "" : path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string key, name;
-    words >> key;
-    if (key == "gpus") words >> script.num_gpus;
-    if (key == "version") words >> script.version;
-    if (key == "free") words >> script.free_percent;
-    if (key == "busy") words >> script.num_busy;
-    if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);
-    if (key == "fail" && words >> name) words >> script.failing[name];
-    if (key == "late" && words >> name) words >> script.late_ms[name];
-  }
-  return script;
-}
-
-// The GPU that CUDA_VISIBLE_DEVICES names: its number is the last byte of its UUID; -1: it names none of these.
-int NamedGpu() {
-  constexpr size_t kNameBytes = sizeof("GPU-abababab-abab-abab-abab-abababababab") - 1;
-  const char* const name = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (name == nullptr || std::strlen(name) != kNameBytes) return -1;
-  return static_cast<int>(std::strtol(name + kNameBytes - 2, nullptr, 16));
-}
 
 // Numbers of the GPUs that this process sees, in the order of their indices. A jail has no script: it sees the one that
 // is named.
@@ -93,16 +49,6 @@ std::vector<int> VisibleGpus() {
   }
   return visible;
 }
-
-// The functions' first line: whether the script has them fail, once they have taken as long as it says.
-Result Turn(const char* name) {
-  Script script = ReadScript();
-  std::this_thread::sleep_for(std::chrono::milliseconds(script.late_ms[name]));
-  return script.gone.count(NamedGpu()) > 0 ? kUnavailable : script.failing[name];
-}
-
-#define RETURN_IF_FAILING() \
-  if (const Result result = Turn(__func__); result != 0) return result
 
 void CountDown(int num_busy) { std::ofstream(std::getenv("FAKE_CUDA")) << "busy " << num_busy << "\n"; }
 

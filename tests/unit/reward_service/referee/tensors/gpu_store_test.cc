@@ -52,7 +52,7 @@ TEST_CASE("a GPU without memory keeps no copy from being made, however many of i
   REQUIRE(kept.ok());
   TensorCopy copy{&*kept, 0, 8 * kNumWords, {}};
   for (int64_t i = 0; i < static_cast<int64_t>(kNumWords); i += 2) copy.late.push_back({8 * i, 8 * (i + 1)});
-  gpu.Say("fail cuMemAlloc_v2 2\n");
+  gpu.Say("fail cuMemAlloc_v2 2\nfail cuMemAllocAsync 2\n");
   store->Copy({copy}, to->get());
   CHECK(std::string((*to)->Read(0, 16), 16) == "1000000110000000");
   CHECK(std::string((*to)->Read(8 * kNumWords - 16, 16), 16) == text.substr(text.size() - 16));
@@ -210,24 +210,29 @@ TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since
   CHECK(absl::IsInternal(other->Health()));
 }
 
-TEST_CASE("memory of tensors that are kept no more is taken for others of the same size") {
+TEST_CASE("memory of tensors that are kept no more is taken for others, and given back where it is much") {
   FakeGpu gpu;
   const auto store = Open();
-  const auto memory = store->Make(100);
+  const int64_t much = store->device_bytes() / 16 + 1;
+  const auto memory = store->Make(much);
   REQUIRE(memory.ok());
   const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, 0, num_bytes); };
+  REQUIRE(keep(much).ok());
+  gpu.Say("fail cuMemAllocAsync 2\n");
+  CHECK_FALSE(keep(1).ok());
+  gpu.Say("");
   (*memory)->Write("abc", 0, 3);
-  REQUIRE(keep(100).ok());  // and given back at once
-  gpu.Say("fail cuMemAlloc_v2 2\n");
+  REQUIRE(keep(100).ok());
+  gpu.Say("fail cuMemAllocAsync 2\n");
   (*memory)->Write("xyz", 0, 3);
   {
-    const auto again = keep(100);
+    const auto again = keep(60);
     REQUIRE(again.ok());
     CHECK(std::string(again->Read(0, 3), 3) == "xyz");
-    CHECK_FALSE(keep(100).ok());  // it is taken
+    CHECK_FALSE(keep(41).ok());  // there are 40, which went back for want of memory
+    CHECK_FALSE(keep(40).ok());
   }
-  CHECK_FALSE(keep(99).ok());  // for want of memory all that was aside went back
-  CHECK_FALSE(keep(100).ok());
+  CHECK(keep(60).ok());
   gpu.Say("");
   CHECK(keep(100).ok());
   CHECK(store->Health().ok());
