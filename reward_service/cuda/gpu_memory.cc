@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Allocate(const GpuContext*
   memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
   RETURN_IF_ERROR(
       driver.Check(driver.api().cuMemAlloc_v2(&memory->address_, memory->mapped_bytes_), "cuMemAlloc"));
-  memory->is_private_ = true;
+  memory->kind_ = Kind::kPrivate;
   return memory;
 }
 
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::AllocatePooled(const GpuCo
   RETURN_IF_ERROR(
       driver.Check(driver.api().cuMemAllocAsync(&memory->address_, memory->mapped_bytes_, /*stream=*/nullptr),
                    "cuMemAllocAsync"));
-  memory->is_pooled_ = true;
+  memory->kind_ = Kind::kPooled;
   return memory;
 }
 
@@ -147,9 +147,9 @@ absl::Status GpuMemory::Map(Access access) {
 
 GpuMemory::~GpuMemory() {
   const DriverApi& api = context_->driver().api();
-  if (is_private_) api.cuMemFree_v2(address_);
-  if (is_pooled_) api.cuMemFreeAsync(address_, /*stream=*/nullptr);
-  if (is_private_ || is_pooled_) return;
+  if (kind_ == Kind::kPrivate) api.cuMemFree_v2(address_);
+  if (kind_ == Kind::kPooled) api.cuMemFreeAsync(address_, /*stream=*/nullptr);
+  if (kind_ != Kind::kShareable) return;
   if (mapped_) (void)context_->Synchronise();  // something may still be written there
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
   if (address_ != 0) api.cuMemAddressFree(address_, mapped_bytes_);
@@ -206,25 +206,25 @@ absl::StatusOr<std::unique_ptr<MemoryPool>> MemoryPool::Open(const GpuContext* c
   Pool pool = nullptr;
   RETURN_IF_ERROR(driver.Check(driver.api().cuDeviceGetDefaultMemPool(&pool, context->device()),
                                "cuDeviceGetDefaultMemPool"));
-  uint64_t all = std::numeric_limits<uint64_t>::max();
-  RETURN_IF_ERROR(driver.Check(driver.api().cuMemPoolSetAttribute(pool, kPoolReleaseThreshold, &all),
+  uint64_t kept_bytes = std::numeric_limits<uint64_t>::max();  // until ReturnUnused()
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemPoolSetAttribute(pool, kPoolReleaseThreshold, &kept_bytes),
                                "cuMemPoolSetAttribute"));
   return std::unique_ptr<MemoryPool>(new MemoryPool(context, pool));
 }
 
 int64_t MemoryPool::Attribute(int attribute) const {
   uint64_t value = 0;
-  (void)context_->driver().api().cuMemPoolGetAttribute(pool_, attribute, &value);
+  if (context_->driver().api().cuMemPoolGetAttribute(pool_, attribute, &value) != 0) return 0;
   return static_cast<int64_t>(value);
 }
 
 int64_t MemoryPool::unused_bytes() const { return Attribute(kPoolReservedBytes) - Attribute(kPoolUsedBytes); }
 
-bool MemoryPool::Trim() {
-  const int64_t before = Attribute(kPoolReservedBytes);
-  (void)context_->Synchronise();
-  (void)context_->driver().api().cuMemPoolTrimTo(pool_, /*bytes_kept=*/0);
-  return Attribute(kPoolReservedBytes) < before;
+bool MemoryPool::ReturnUnused(int64_t kept_bytes) {
+  if (!context_->Synchronise().ok()) return false;
+  const int64_t before = Attribute(kPoolReservedBytes), kept = Attribute(kPoolUsedBytes) + kept_bytes;
+  const Result result = context_->driver().api().cuMemPoolTrimTo(pool_, static_cast<size_t>(kept));
+  return result == 0 && Attribute(kPoolReservedBytes) < before;
 }
 
 absl::StatusOr<std::unique_ptr<ForeignMemory>> ForeignMemory::Open(const GpuContext* context,

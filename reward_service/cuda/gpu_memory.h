@@ -52,7 +52,7 @@ class GpuMemory {
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Create(const GpuContext* context, int64_t num_bytes);
   // The same, that no other process can be given.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Allocate(const GpuContext* context, int64_t num_bytes);
-  // The same, of the device's pool: MemoryPool.
+  // The same, of the device's MemoryPool.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> AllocatePooled(const GpuContext* context,
                                                                    int64_t num_bytes);
   // What Export() gave in another process, of the same `num_bytes`.
@@ -85,29 +85,28 @@ class GpuMemory {
   const int64_t num_bytes_;
   Allocation allocation_ = 0;
   bool allocated_ = false;
-  bool is_private_ = false;
-  bool is_pooled_ = false;
+  enum class Kind { kShareable, kPrivate, kPooled } kind_ = Kind::kShareable;
   Address address_ = 0;
   size_t mapped_bytes_ = 0;
   bool mapped_ = false;
 };
 
-// Memory that the driver keeps for whoever asks next, how much it may be ("Stream Ordered Memory Allocator", CUDA Driver
-// API Reference Manual): to allocate it anew takes a lock that is one for all GPUs of a host. All of a device's in a
-// process. For one thread at a time.
+// A device's memory pool, of which a process has one ("Stream Ordered Memory Allocator", CUDA Driver API Reference
+// Manual). What is freed stays there for the next allocation, of whatever size: for new memory the driver takes a lock
+// that is one for all GPUs of a host. For one thread at a time.
 class MemoryPool {
  public:
-  // It keeps what it gets until Trim().
   static absl::StatusOr<std::unique_ptr<MemoryPool>> Open(const GpuContext* context);
 
-  // What it keeps for the next.
+  // What is there and nobody has. Some of it cannot be returned while somebody has memory beside it.
   int64_t unused_bytes() const;
-  // Gives that back to the device, once all that was asked for is done. Whether there was any to be given.
-  bool Trim();
+  // Waits until everything that was asked for is done, and returns to the device what nobody has, but for so many
+  // bytes. Whether any was returned.
+  bool ReturnUnused(int64_t kept_bytes);
 
  private:
   MemoryPool(const GpuContext* context, Pool pool) : context_(context), pool_(pool) {}
-  int64_t Attribute(int attribute) const;
+  int64_t Attribute(int attribute) const;  // 0 where the driver fails, as it then does elsewhere
 
   const GpuContext* const context_;
   const Pool pool_;

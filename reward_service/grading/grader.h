@@ -131,10 +131,8 @@ class Grader {
   void JudgeLoop(JudgeStage* lane);
   // One of those that wait, once the lane has its device. `rests` becomes true where the lane is lost and others serve.
   void JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, std::atomic<bool>* rests)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(mutex_, choice_);
   void LlmLoop();
-  // How long a lane of `device` leaves to another what that one has ready.
-  absl::Duration LeftMax(v1::Device device, bool has_work, absl::Time now) const;
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(const std::shared_ptr<Flight>& flight, Route next);
@@ -176,6 +174,7 @@ class Grader {
   FlightQueue to_compile_;
   std::map<v1::Device, FlightQueue> to_judge_;  // a queue for each device of the lanes, made with this
   FlightQueue to_ask_;
+  absl::Mutex choice_;  // of what a lane judges next; taken before a queue's lock
   mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   int num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,7 +1,6 @@
 // The grader's loops of its lanes: who is judged next, and by whom.
 #include <pthread.h>
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -17,8 +16,6 @@ namespace {
 
 // A lane that leaves to others what waits looks again after this time, for a request of its own may have come.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
-// After which work is done by whoever has a free slot, though another GPU has its task ready.
-constexpr absl::Duration kLeftMax = absl::Seconds(10);
 
 }  // namespace
 
@@ -56,21 +53,27 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
   const absl::Time now = options_.now();
   const auto place_of = [&](const std::string& task_key) { return task_lanes_.PlaceOf(task_key, lane, now); };
   std::vector<std::string> judged_tasks = slots->busy_tasks();
-  const absl::Duration left_max = LeftMax(device, !judged_tasks.empty(), now);
-  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, judged_tasks, place_of, left_max);
-  if (flight == nullptr) {  // what waits is left to other lanes
+  const absl::Duration left_max = task_lanes_.LeftMax(*lane, !judged_tasks.empty(), now);
+  std::shared_ptr<Flight> flight;
+  std::optional<TaskSource> next;
+  {
+    // One lane at a time, so that no two begin the same task.
+    absl::MutexLock lock(&choice_);
+    flight = queue.TakeNow(recent, judged_tasks, place_of, left_max);
+    if (flight != nullptr) {
+      task_lanes_.BeginJudgement(recent->task_key, lane, now);
+      judged_tasks.push_back(recent->task_key);
+      next = queue.NextTask(judged_tasks, device, place_of);
+      if (!next.has_value()) next = to_compile_.NextTask(judged_tasks, device, place_of);
+      if (next.has_value()) task_lanes_.Use(next->key, lane, now);
+    }
+  }
+  if (flight == nullptr) {
     held->reset();
-    slots->AwaitOneMoreFree(kLookAgain);
+    if (queue.size() > 0) slots->AwaitOneMoreFree(kLookAgain);  // it is left to other lanes
     return;
   }
-  task_lanes_.BeginJudgement(recent->task_key, lane, now);
-  judged_tasks.push_back(recent->task_key);
-  std::optional<TaskSource> next = queue.NextTask(judged_tasks, device, place_of);
-  if (!next.has_value()) next = to_compile_.NextTask(judged_tasks, device, place_of);
-  if (next.has_value()) {
-    task_lanes_.Use(next->key, lane, now);
-    lane->Prefetch(*next);
-  }
+  if (next.has_value()) lane->Prefetch(*next);
   slots->Run(flight->prepared->task_key,
              [this, lane, rests, &queue, flight, held = *std::move(held)]() mutable {
                const Route route = Judge(lane, flight);
@@ -80,14 +83,6 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
                *rests = true;
                queue.LookAgain();
              });
-}
-
-// To have a task ready on a second GPU costs an oracle and a reference, and the driver makes their contexts one at a time
-// for all GPUs of a host. A GPU that has nothing to do waits for as long as it would take before it helps, for another
-// task may come meanwhile: the rule for renting skis or buying them (Karlin et al., Algorithmica 3, 1988).
-absl::Duration Grader::LeftMax(v1::Device device, bool has_work, absl::Time now) const {
-  if (device == v1::DEVICE_CPU) return absl::ZeroDuration();  // cores have no such driver
-  return has_work ? kLeftMax : std::min(kLeftMax, task_lanes_.FirstJudgementTakes(device, now));
 }
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
@@ -100,7 +95,7 @@ Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
       flight.get(), {.another_follows = another_follows, .others_serve = serving_.OthersServe(device)});
   const absl::Time end = options_.now();
   queue.Charge(*flight, end - begin);
-  task_lanes_.EndJudgement(task_key, lane, begin, end);
+  task_lanes_.EndJudgement(task_key, lane, next == Route::kFinish, end);
   absl::MutexLock lock(&mutex_);
   backlog_time_.CountJudging(end - begin, end);
   return next;

@@ -1,11 +1,15 @@
 #include "reward_service/grading/task_lanes.h"
 
+#include <algorithm>
+
 namespace warpsmith {
 namespace {
 
 // A task that nobody works on makes room for others, which its lane does not tell. Most judgements take less time, and
 // most candidates wait less between their recording and their judgement.
 constexpr absl::Duration kLately = absl::Seconds(60);
+// After which no candidate is left to another lane any more.
+constexpr absl::Duration kLeftMax = absl::Seconds(10);
 
 }  // namespace
 
@@ -32,15 +36,16 @@ void TaskLanes::Use(const std::string& task_key, const JudgeStage* lane, absl::T
 
 void TaskLanes::BeginJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time now) {
   absl::MutexLock lock(&mutex_);
-  Touch(task_key, lane, now).has_judged = true;
+  LaneUse& use = Touch(task_key, lane, now);
+  if (!use.first_begun) use.first_begun = now;
 }
 
-void TaskLanes::EndJudgement(const std::string& task_key, const JudgeStage* lane, absl::Time begin,
+void TaskLanes::EndJudgement(const std::string& task_key, const JudgeStage* lane, bool is_complete,
                              absl::Time now) {
   absl::MutexLock lock(&mutex_);
   LaneUse& use = Touch(task_key, lane, now);
-  use.has_judged = true;
-  if (!use.first_took) use.first_took = now - begin;
+  if (!use.first_begun) use.first_begun = now;
+  if (is_complete && !use.first_took) use.first_took = now - *use.first_begun;
 }
 
 const JudgeStage* TaskLanes::Of(const std::string& task_key, v1::Device device, absl::Time now) const {
@@ -59,24 +64,33 @@ TaskPlace TaskLanes::PlaceOf(const std::string& task_key, const JudgeStage* lane
   TaskPlace place = TaskPlace::kNowhere;
   for (const auto& [other, use] : task->second) {
     if (other->device() != lane->device() || !Has(*other, use, now)) continue;
-    if (other == lane) return use.has_judged ? TaskPlace::kHere : TaskPlace::kNowhere;
+    if (other == lane) return use.first_begun ? TaskPlace::kHere : TaskPlace::kNowhere;
     place = TaskPlace::kElsewhere;
   }
   return place;
 }
 
-absl::Duration TaskLanes::FirstJudgementTakes(v1::Device device, absl::Time now) const {
-  absl::MutexLock lock(&mutex_);
+absl::Duration TaskLanes::FirstResultTakes(v1::Device device, absl::Time now) const {
   absl::Duration sum;
   int num = 0;
   for (const auto& [task_key, lanes] : uses_) {
     for (const auto& [lane, use] : lanes) {
-      if (lane->device() != device || !use.first_took || now - use.last > kLately) continue;
+      if (lane->device() != device || !Has(*lane, use, now) || !use.first_took) continue;
       sum += *use.first_took;
       ++num;
     }
   }
   return num == 0 ? absl::InfiniteDuration() : sum / num;
+}
+
+// A lane with nothing in hand would have its first result of the task after some time, and other work may come before
+// then. A candidate that has waited for so long shows that the other lane does not get to it. Cores have no driver that
+// they share, so their lanes leave nothing.
+absl::Duration TaskLanes::LeftMax(const JudgeStage& lane, bool has_work_in_hand, absl::Time now) const {
+  if (lane.device() == v1::DEVICE_CPU) return absl::ZeroDuration();
+  if (has_work_in_hand) return kLeftMax;
+  absl::MutexLock lock(&mutex_);
+  return std::min(kLeftMax, FirstResultTakes(lane.device(), now));
 }
 
 }  // namespace warpsmith

@@ -46,8 +46,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeGpuService
         yield running
 
 
-def _grade(service: FakeGpuService, source: str, allowed_libraries: tuple[str, ...] = ()) -> Grade:
-    return service.client.grade(Request(_TASK, source=source, language="cuda", allowed_libraries=allowed_libraries))
+def _grade(
+    service: FakeGpuService, source: str, allowed_libraries: tuple[str, ...] = (), variant: int | None = None
+) -> Grade:
+    task = _TASK if variant is None else f"{_TASK}\n# {variant}\n"  # another task
+    return service.client.grade(Request(task, source=source, language="cuda", allowed_libraries=allowed_libraries))
 
 
 def test_a_program_is_compiled_and_graded_on_a_gpu(service: FakeGpuService) -> None:
@@ -99,7 +102,7 @@ def test_a_program_of_megabytes_is_refused_with_the_number_that_it_may_have(
 
 def test_both_gpus_are_used(service: FakeGpuService) -> None:
     with ThreadPoolExecutor(8) as pool:
-        grades = list(pool.map(lambda i: _grade(service, _program(f"both_{i}")), range(8)))
+        grades = list(pool.map(lambda i: _grade(service, _program(f"both_{i}"), variant=i), range(8)))
     assert all(grade.correct for grade in grades)
     used = Counter(grade.message["environment"]["gpu"]["name"] for grade in grades)
     assert set(used) == {"Fake GPU 0", "Fake GPU 1"}
@@ -164,7 +167,7 @@ def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: FakeGpuSe
     for i in range(20):
         if service.lanes_lost() == 1:
             break
-        assert _grade(service, _program(f"next_{i}")).correct
+        assert _grade(service, _program(f"next_{i}"), variant=i).correct
     service.await_lanes_lost(1)
     service.say("gpus 2\n")
     service.await_lanes_lost(0)

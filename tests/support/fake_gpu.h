@@ -18,7 +18,7 @@ std::filesystem::path ShareWithFakeGpu(const std::filesystem::path& share,
 // The handle, in hexadecimal, of an allocation that is what this descriptor has.
 std::string HandleOf(int fd);
 
-// From its making to its end the driver does what `script` says (fake_cuda/fake_cuda.cc); the first one of a
+// From its making to its end the driver does what `script` says (fake_cuda/fake_script.h); the first one of a
 // process has the driver loaded.
 class FakeGpu {
  public:

@@ -9,34 +9,20 @@
 namespace warpsmith {
 namespace {
 
-std::string_view TenantInTurn(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
-                              const TenantClock& clock, const LanePolicyOptions& options) {
-  const auto least = std::min_element(waiting.begin(), waiting.end(), [&](const auto& a, const auto& b) {
-    return clock.SecondsOf(a.tenant) < clock.SecondsOf(b.tenant);
-  });
-  const double ahead_max = clock.SecondsOf(least->tenant) + absl::ToDoubleSeconds(options.tenant_turn);
-  const bool recent_waits = std::any_of(
-      waiting.begin(), waiting.end(), [&](const WaitingWork& work) { return work.tenant == recent.tenant; });
-  return recent_waits && clock.SecondsOf(recent.tenant) < ahead_max ? recent.tenant : least->tenant;
+std::string_view TenantInTurn(const std::vector<WaitingWork>& waiting, const std::vector<size_t>& eligible,
+                              const RecentWork& recent, const TenantClock& clock,
+                              const LanePolicyOptions& options) {
+  const auto seconds_of = [&](size_t index) { return clock.SecondsOf(waiting[index].tenant); };
+  const size_t least = *std::min_element(eligible.begin(), eligible.end(),
+                                         [&](size_t a, size_t b) { return seconds_of(a) < seconds_of(b); });
+  const double ahead_max = seconds_of(least) + absl::ToDoubleSeconds(options.tenant_turn);
+  const bool recent_waits = std::any_of(eligible.begin(), eligible.end(),
+                                        [&](size_t index) { return waiting[index].tenant == recent.tenant; });
+  return recent_waits && clock.SecondsOf(recent.tenant) < ahead_max ? recent.tenant : waiting[least].tenant;
 }
 
 int PriorityOf(const WaitingWork& work, const LanePolicyOptions& options) {
   return work.waited >= options.low_priority_wait_max ? std::numeric_limits<int>::max() : work.priority;
-}
-
-// Indices of the work that may go next.
-std::vector<size_t> Eligible(const std::vector<WaitingWork>& waiting, std::string_view tenant,
-                             const LanePolicyOptions& options) {
-  std::vector<size_t> eligible;
-  int highest = std::numeric_limits<int>::min();
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    if (waiting[i].tenant != tenant) continue;
-    const int priority = PriorityOf(waiting[i], options);
-    if (priority > highest) eligible.clear();
-    highest = std::max(highest, priority);
-    if (priority == highest) eligible.push_back(i);
-  }
-  return eligible;
 }
 
 // Drops all others where there are some of these.
@@ -67,11 +53,17 @@ std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const Re
                                const TenantClock& clock, const LanePolicyOptions& options,
                                absl::Duration left_max) {
   WS_CHECK(!waiting.empty());
-  std::vector<size_t> eligible = Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
   const auto is_elsewhere = [&](size_t index) { return waiting[index].task_place == TaskPlace::kElsewhere; };
+  std::vector<size_t> eligible;
+  for (size_t i = 0; i < waiting.size(); ++i)
+    if (!is_elsewhere(i) || waiting[i].waited >= left_max) eligible.push_back(i);
+  if (eligible.empty()) return std::nullopt;
+  const std::string_view tenant = TenantInTurn(waiting, eligible, recent, clock, options);
+  Prefer([&](size_t index) { return waiting[index].tenant == tenant; }, &eligible);
+  int highest = std::numeric_limits<int>::min();
+  for (const size_t index : eligible) highest = std::max(highest, PriorityOf(waiting[index], options));
+  Prefer([&](size_t index) { return PriorityOf(waiting[index], options) == highest; }, &eligible);
   Prefer([&](size_t index) { return !is_elsewhere(index); }, &eligible);
-  const auto is_left = [&](size_t index) { return is_elsewhere(index) && waiting[index].waited < left_max; };
-  if (std::all_of(eligible.begin(), eligible.end(), is_left)) return std::nullopt;
   Prefer([&](size_t index) { return !waiting[index].task_is_judged; }, &eligible);
   Prefer([&](size_t index) { return !waiting[index].came_late; }, &eligible);
   Prefer([&](size_t index) { return waiting[index].task_place == TaskPlace::kHere; }, &eligible);

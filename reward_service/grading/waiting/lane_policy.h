@@ -55,8 +55,9 @@ struct LanePolicyOptions {
   absl::Duration low_priority_wait_max = absl::Seconds(60);
 };
 
-// Index of the work to do next; `waiting` is in order of arrival and not empty. Each rule chooses among what the one
-// before has left, and is passed over where it would leave nothing:
+// Index of the work to do next; `waiting` is in order of arrival and not empty. Work whose task is elsewhere is left to
+// that lane until it has waited for `left_max`: where there is no other there is none. Each rule chooses among what the
+// one before has left, and is passed over where it would leave nothing:
 //   1. of the tenant in turn: the recent one until it is `tenant_turn` ahead, else the one served least;
 //   2. of the highest priority;
 //   3. whose task is not ready on another lane alone;
@@ -67,7 +68,6 @@ struct LanePolicyOptions {
 //   6. whose task is judged here, so that few tasks are begun at a time, and each is done before it makes room;
 //   7. of the recent task;
 //   8. the first.
-// None where other lanes have ready whatever comes next, until some of it has waited for `left_max`.
 std::optional<size_t> PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
                                const TenantClock& clock, const LanePolicyOptions& options,
                                absl::Duration left_max = absl::ZeroDuration());

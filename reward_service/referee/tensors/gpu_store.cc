@@ -48,7 +48,7 @@ class GpuStore::Memory : public TensorMemory {
       if (fd_.valid()) {
         memory_.reset();
       } else {
-        store_->GiveBack(std::move(memory_));
+        store_->Free(std::move(memory_));
       }
       return absl::OkStatus();
     });
@@ -133,7 +133,7 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> made = cuda::GpuMemory::Create(context_.get(), num_bytes);
-  if (absl::IsResourceExhausted(made.status()) && pool_->Trim()) {
+  if (absl::IsResourceExhausted(made.status()) && pool_->ReturnUnused(0)) {
     made = cuda::GpuMemory::Create(context_.get(), num_bytes);
   }
   if (absl::IsResourceExhausted(made.status())) NoteScarcity();
@@ -179,16 +179,19 @@ void GpuStore::Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
 
 absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_bytes) {
   auto memory = cuda::GpuMemory::AllocatePooled(context_.get(), num_bytes);
-  if (absl::IsResourceExhausted(memory.status()) && pool_->Trim()) {
+  if (absl::IsResourceExhausted(memory.status()) && pool_->ReturnUnused(0)) {
     memory = cuda::GpuMemory::AllocatePooled(context_.get(), num_bytes);
   }
   if (absl::IsResourceExhausted(memory.status())) NoteScarcity();
   return memory;
 }
 
-void GpuStore::GiveBack(std::unique_ptr<cuda::GpuMemory> memory) {
+void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
   memory.reset();
-  if (pool_->unused_bytes() > device_bytes_ / kUnusedShare) (void)pool_->Trim();
+  const int64_t unused_max = device_bytes_ / kUnusedShare;
+  if (pool_->unused_bytes() <= stuck_bytes_ + unused_max) return;
+  (void)pool_->ReturnUnused(unused_max / 2);
+  stuck_bytes_ = std::max<int64_t>(0, pool_->unused_bytes() - unused_max / 2);
 }
 
 absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) {
@@ -259,7 +262,7 @@ absl::StatusOr<Comparison> GpuStore::CompareApart(const ExpectedOutput& expected
   ASSIGN_OR_RETURN(std::unique_ptr<cuda::GpuMemory> copy, Take(expected.spec.num_bytes));
   RETURN_IF_ERROR(kernels_->Gather(std::max(1, expected.spec.bits / 8), places, actual, copy->address()));
   absl::StatusOr<Comparison> result = CompareAt(expected, copy->address());
-  GiveBack(std::move(copy));
+  Free(std::move(copy));
   return result;
 }
 

@@ -96,11 +96,11 @@ class GpuStore : public TensorStore {
   // As it was opened before, where it was: that takes longer than to compare what is there. Until the program runs.
   absl::StatusOr<const cuda::ForeignMemory*> FindForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Memory for tensors that are kept: draws come and go, and the driver takes longer for it than they do. What GiveBack()
-  // gets is for the next, as long as it is not much.
+  // Memory for tensors that are kept, from the pool and back: draws come and go, and new memory takes longer than they
+  // do.
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> Take(int64_t num_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBack(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Free(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of elements that lie apart: as above, of a copy without gaps.
@@ -130,6 +130,8 @@ class GpuStore : public TensorStore {
   const std::unique_ptr<cuda::MemoryPool> pool_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<cuda::ForeignMemory>, std::less<>> foreign_
       ABSL_GUARDED_BY(mutex_);  // by handle
+  int64_t stuck_bytes_ ABSL_GUARDED_BY(mutex_) =
+      0;  // unused in the pool, when it last returned what it could
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;

@@ -15,7 +15,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -136,14 +135,15 @@ Result cuDeviceGetUuid_v2(char* uuid, Device device) {
 }
 
 Result cuDeviceTotalMem_v2(size_t* num_bytes, Device) {
-  *num_bytes = size_t{8} << 30;
+  *num_bytes = ReadScript().memory_bytes;
   return 0;
 }
 
 Result cuMemGetInfo_v2(size_t* free_bytes, size_t* num_bytes) {
   RETURN_IF_FAILING();
-  *free_bytes = static_cast<size_t>(ReadScript().free_percent * (1 << 30) / 100.0 * 8);
-  *num_bytes = size_t{8} << 30;
+  const Script script = ReadScript();
+  *num_bytes = script.memory_bytes;
+  *free_bytes = static_cast<size_t>(script.free_percent / 100.0 * static_cast<double>(script.memory_bytes));
   return 0;
 }
 

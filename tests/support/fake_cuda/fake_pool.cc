@@ -32,13 +32,18 @@ Kept& ThePool() {
 extern "C" {
 
 Result cuDeviceGetDefaultMemPool(Pool* pool, Device) {
+  RETURN_IF_FAILING();
   *pool = nullptr;
   return 0;
 }
 
-Result cuMemPoolSetAttribute(Pool, int, void*) { return 0; }
+Result cuMemPoolSetAttribute(Pool, int, void*) {
+  RETURN_IF_FAILING();
+  return 0;
+}
 
 Result cuMemPoolGetAttribute(Pool, int attribute, void* value) {
+  RETURN_IF_FAILING();
   const std::lock_guard<std::mutex> lock(ThePool().mutex);
   *static_cast<uint64_t*>(value) = attribute == kPoolUsedBytes ? ThePool().used : ThePool().reserved;
   return 0;

@@ -24,6 +24,7 @@ Script ReadScript() {
     words >> key;
     if (key == "gpus") words >> script.num_gpus;
     if (key == "version") words >> script.version;
+    if (size_t mib = 0; key == "memory" && words >> mib) script.memory_bytes = mib << 20;
     if (key == "free") words >> script.free_percent;
     if (key == "busy") words >> script.num_busy;
     if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);

@@ -4,12 +4,14 @@
 //   gone N        GPU N is there no more, and whatever is asked of a process on it fails
 //   version N     what cuDriverGetVersion says
 //   busy N        the next N launches take as long as the turn of another process; the line counts down
+//   memory M      so many MiB has a GPU; without the line, 8192
 //   free P        so many percent of a GPU's memory are free; without the line, seven eighths
 //   fail NAME R   the function NAME returns R from now on
 //   late NAME M   the function NAME takes M milliseconds longer from now on
 #ifndef WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_SCRIPT_H_
 #define WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_SCRIPT_H_
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -22,6 +24,7 @@ struct Script {
   int num_gpus = 1;
   int version = 13000;
   int num_busy = 0;
+  size_t memory_bytes = size_t{8} << 30;
   double free_percent = 87.5;
   std::set<int> gone;
   std::map<std::string, int> failing, late_ms;
@@ -32,7 +35,8 @@ Script ReadScript();
 // The GPU that CUDA_VISIBLE_DEVICES names: its number is the last byte of its UUID; -1: it names none of these.
 int NamedGpu();
 
-// The functions' first line: whether the script has them fail, once they have taken as long as it says.
+// The functions' first line, or where they need something: whether the script has them fail, once they have taken as
+// long as it says.
 cuda::Result Turn(const char* name);
 
 #define RETURN_IF_FAILING() \

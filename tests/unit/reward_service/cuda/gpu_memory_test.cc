@@ -92,6 +92,33 @@ TEST_CASE("a part of other memory is copied to where it should be") {
   CHECK(text == "-----cde");
 }
 
+TEST_CASE("what is freed stays in the pool for the next, until it is returned") {
+  FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto pool = MemoryPool::Open(context->get());
+  REQUIRE(pool.ok());
+  (*pool)->ReturnUnused(0);
+  CHECK((*pool)->unused_bytes() == 0);
+  auto first = GpuMemory::AllocatePooled(context->get(), 100),
+       second = GpuMemory::AllocatePooled(context->get(), 8);
+  REQUIRE((first.ok() && second.ok()));
+  first->reset();
+  CHECK((*pool)->unused_bytes() == 100);
+  gpu.Say("fail cuMemAllocAsync 2\n");
+  CHECK(absl::IsResourceExhausted(GpuMemory::AllocatePooled(context->get(), 101).status()));
+  CHECK(GpuMemory::AllocatePooled(context->get(), 60).ok());
+  CHECK((*pool)->ReturnUnused(40));
+  CHECK((*pool)->unused_bytes() == 40);
+  CHECK_FALSE((*pool)->ReturnUnused(40));
+  gpu.Say("fail cuCtxSynchronize 700\n");
+  CHECK_FALSE((*pool)->ReturnUnused(0));
+  for (const char* name : {"cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute"}) {
+    gpu.Say(std::string("fail ") + name + " 801\n");
+    CHECK(absl::IsInternal(MemoryPool::Open(context->get()).status()));
+  }
+}
+
 TEST_CASE("a GPU without memory, or without its mind, is told apart") {
   FakeGpu gpu;
   const auto context = GpuContext::Open(0);

@@ -39,10 +39,11 @@ struct TwoDevices {
     return program;
   }
 
-  static std::shared_ptr<const PreparedRequest> For(v1::Device device, const std::string& id) {
+  static std::shared_ptr<const PreparedRequest> For(v1::Device device, const std::string& id,
+                                                    const std::string& task = "") {
     v1::GradeRequest request;
     request.set_request_id(id);
-    request.mutable_task()->set_reference_source("class Model: pass");
+    request.mutable_task()->set_reference_source("class Model: pass  # " + task);
     request.mutable_candidate()->set_language(device == v1::DEVICE_CUDA ? v1::CANDIDATE_LANGUAGE_CUDA
                                                                         : v1::CANDIDATE_LANGUAGE_CPP);
     request.mutable_candidate()->set_source("int " + id + ";");
@@ -132,7 +133,8 @@ TEST_CASE("a lane that is lost leaves its work to another, and serves again when
   broken.revive = [&] { return is_gone ? absl::UnavailableError("no device") : absl::OkStatus(); };
   // Either lane may be the first to take one: what the broken one takes is answered all the same.
   for (int i = 0; broken.num_judged == 0 && i < 1000; ++i) {
-    const auto request = TwoDevices::For(v1::DEVICE_CUDA, absl::StrCat("a", i));
+    const std::string name = absl::StrCat("a", i);
+    const auto request = TwoDevices::For(v1::DEVICE_CUDA, name, /*task=*/name);
     CHECK(GradeOf(bench.grader.get(), request).verdict() == v1::VERDICT_CORRECT);
   }
   REQUIRE(broken.num_judged == 1);

@@ -129,18 +129,19 @@ TEST_CASE("a lane of several judgements that is lost rests at once, though no wo
   CHECK(GradeOf(&grader, WideLane::For("two", "b")).verdict() == v1::VERDICT_CORRECT);
 }
 
-TEST_CASE(
-    "a GPU with nothing to do leaves a task to the one that makes it ready, and helps once that has taken "
-    "long") {
+TEST_CASE("an idle GPU leaves a task to the one that has it ready until that has taken long") {
   std::vector<FakeRefereeScript> scripts(2);
   CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
   std::atomic<int> num_begun = 0;
-  absl::Notification first_go, second_go;
+  absl::Notification first_begun, first_go, second_go;
   std::vector<std::unique_ptr<JudgeStage>> lanes;
   for (FakeRefereeScript& script : scripts) {
     script.judge = [&](const JudgeRequest&) -> absl::StatusOr<v1::Measurement> {
       const int number = ++num_begun;
-      if (number == 1) first_go.WaitForNotification();
+      if (number == 1) {
+        first_begun.Notify();
+        first_go.WaitForNotification();
+      }
       if (number == 2) second_go.WaitForNotification();
       return TwiceAsFast();
     };
@@ -151,10 +152,13 @@ TEST_CASE(
   std::vector<AwaitedGrade> grades(3);
   for (size_t i = 0; i < grades.size(); ++i)
     grader.Submit(WideLane::For("one", std::string(1, static_cast<char>('a' + i))), grades[i].Done());
+  REQUIRE(first_begun.WaitForNotificationWithTimeout(kPatience));
   absl::SleepFor(absl::Milliseconds(100));
   CHECK(num_begun == 1);
+  const absl::Time first_ends = absl::Now();
   first_go.Notify();
-  CHECK(grades[2].Wait().ok());  // by the other: the second is being judged
+  CHECK(grades[2].Wait().ok());                        // by the other one: the second is being judged
+  CHECK(absl::Now() - first_ends < absl::Seconds(8));  // without a first result it is left for ten
   second_go.Notify();
   for (size_t i = 0; i < 2; ++i) CHECK(grades[i].Wait().ok());
   CHECK(num_begun == 3);

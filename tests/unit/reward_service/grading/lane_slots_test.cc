@@ -71,8 +71,11 @@ TEST_CASE("one more free slot is waited for, and not for long") {
   for (absl::Notification& one : go) slots.Run("task", [&] { one.WaitForNotification(); });
   slots.AwaitOneMoreFree(absl::Milliseconds(1));
   CHECK(slots.busy_tasks().size() == 2);
-  std::thread releases([&] { go[0].Notify(); });
-  slots.AwaitOneMoreFree(absl::InfiniteDuration());
+  std::thread releases([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    go[0].Notify();
+  });
+  slots.AwaitOneMoreFree(absl::Seconds(20));
   CHECK(slots.busy_tasks().size() == 1);
   releases.join();
   go[1].Notify();

@@ -78,24 +78,33 @@ TEST_CASE("a task that a lane has only made ready is not judged there") {
   CHECK(bench.PlaceFor(0, 1) == TaskPlace::kElsewhere);
 }
 
-TEST_CASE("what the first judgement of a task takes is the average of a device's tasks of late") {
+TEST_CASE("an idle GPU leaves a candidate as long as lanes take to a first result, and a busy one longer") {
   Bench bench;
   const auto at = [](double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
-  const auto takes = [&](double seconds) {
-    return bench.task_lanes.FirstJudgementTakes(v1::DEVICE_CUDA, at(seconds));
+  const auto left_max = [&](double seconds) {
+    return bench.task_lanes.LeftMax(*bench.lanes[0], /*has_work_in_hand=*/false, at(seconds));
   };
-  const auto end = [&](const char* task, size_t lane, double begin, double seconds) {
-    bench.task_lanes.EndJudgement(task, bench.lanes[lane].get(), at(begin), at(seconds));
+  const auto judge = [&](const char* task, size_t lane, double begin, double end, bool is_complete = true) {
+    bench.task_lanes.BeginJudgement(task, bench.lanes[lane].get(), at(begin));
+    bench.task_lanes.EndJudgement(task, bench.lanes[lane].get(), is_complete, at(end));
   };
+  const absl::Duration longest = bench.task_lanes.LeftMax(*bench.lanes[0], true, at(0));
+  CHECK(bench.task_lanes.LeftMax(*bench.lanes[2], true, at(0)) == absl::ZeroDuration());  // cores
   bench.Use(0, 0);
-  CHECK(takes(0) == absl::InfiniteDuration());  // none is known
-  end("a task", 0, 0, 3);
-  end("a task", 0, 3, 4);  // not its first
-  CHECK(takes(4) == absl::Seconds(3));
-  end("a task", 1, 3, 4);
-  end("on cores", 2, -100, 4);
-  CHECK(takes(4) == absl::Seconds(2));
-  CHECK(takes(65) == absl::InfiniteDuration());
+  CHECK(left_max(0) == longest);  // no result is known
+  judge("a task", 0, 0, 1, false);
+  CHECK(left_max(1) == longest);
+  judge("a task", 0, 2, 3);
+  CHECK(left_max(3) == absl::Seconds(3));  // since it began
+  judge("a task", 0, 3, 4);
+  judge("a task", 1, 3, 4);
+  judge("on cores", 2, 0, 4);
+  CHECK(left_max(4) == absl::Seconds(2));
+  CHECK(bench.task_lanes.LeftMax(*bench.lanes[0], true, at(4)) == longest);
+  CHECK(bench.task_lanes.LeftMax(*bench.lanes[2], false, at(4)) == absl::ZeroDuration());
+  judge("slow", 1, 4, 54);
+  CHECK(left_max(54) == longest);
+  CHECK(left_max(115) == longest);
 }
 
 TEST_CASE("a lane whose device others have does not have its tasks meanwhile") {

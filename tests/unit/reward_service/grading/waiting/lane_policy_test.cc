@@ -48,17 +48,18 @@ TEST_CASE("a task that another lane has ready is left to it, however long it wai
   CHECK(PickNext({judged, elsewhere}, {}, kOptions) == 1);
 }
 
-TEST_CASE("a lane leaves what others have ready for a while, and takes nobody else's turn meanwhile") {
-  WaitingWork theirs = WorkOf("served less", 1);
+TEST_CASE("what another lane has ready is not there for this one until it has waited, whoever wants it") {
+  WaitingWork theirs = WorkOf("served less", /*priority=*/5, /*waited_seconds=*/1);
   theirs.task_place = TaskPlace::kElsewhere;
   TenantClock clock;
   clock.Charge("served more", 1, absl::Seconds(100));
   const auto pick = [&](const std::vector<WaitingWork>& waiting, int left_seconds_max) {
     return PickNext(waiting, {}, clock, kOptions, absl::Seconds(left_seconds_max));
   };
-  CHECK_FALSE(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, 10).has_value());
-  CHECK(pick({theirs, WorkOf("served more"), WorkOf("served less", 0)}, 0) == 0);
-  CHECK(pick({theirs, WorkOf("served less", 1)}, 10) == 1);
+  CHECK_FALSE(pick({theirs, theirs}, 10).has_value());
+  CHECK(pick({theirs, WorkOf("served more")}, 10) == 1);
+  CHECK(pick({theirs, WorkOf("served less")}, 10) == 1);
+  CHECK(pick({theirs, WorkOf("served more")}, 1) == 0);
   theirs.waited = absl::Seconds(10);
   CHECK(pick({theirs, WorkOf("served more")}, 10) == 0);
 }

@@ -211,30 +211,29 @@ TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since
 }
 
 TEST_CASE("memory of tensors that are kept no more is taken for others, and given back where it is much") {
-  FakeGpu gpu;
+  constexpr char kNoMore[] = "memory 16\nfail cuMemAllocAsync 2\n";
+  FakeGpu gpu("memory 16\n");
   const auto store = Open();
-  const int64_t much = store->device_bytes() / 16 + 1;
-  const auto memory = store->Make(much);
+  const int64_t unused_max = store->device_bytes() / 16;
+  const auto memory = store->Make(2 * unused_max);
   REQUIRE(memory.ok());
   const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, 0, num_bytes); };
-  REQUIRE(keep(much).ok());
-  gpu.Say("fail cuMemAllocAsync 2\n");
-  CHECK_FALSE(keep(1).ok());
-  gpu.Say("");
-  (*memory)->Write("abc", 0, 3);
-  REQUIRE(keep(100).ok());
-  gpu.Say("fail cuMemAllocAsync 2\n");
+  REQUIRE(keep(2 * unused_max).ok());  // and freed at once
+  gpu.Say(kNoMore);
   (*memory)->Write("xyz", 0, 3);
   {
-    const auto again = keep(60);
+    const auto again = keep(100);
     REQUIRE(again.ok());
     CHECK(std::string(again->Read(0, 3), 3) == "xyz");
-    CHECK_FALSE(keep(41).ok());  // there are 40, which went back for want of memory
-    CHECK_FALSE(keep(40).ok());
+    REQUIRE(keep(unused_max / 2 - 100).ok());
+    CHECK_FALSE(keep(unused_max / 2).ok());  // for want of memory what is unused goes back to the device
+    CHECK_FALSE(keep(1).ok());
   }
-  CHECK(keep(60).ok());
-  gpu.Say("");
   CHECK(keep(100).ok());
+  gpu.Say("memory 16\n");
+  CHECK(keep(unused_max).ok());
+  gpu.Say(kNoMore);
+  CHECK(keep(unused_max).ok());
   CHECK(store->Health().ok());
 }
 
