@@ -46,8 +46,6 @@ std::vector<NamedFunction> FunctionsOf(DriverApi* api) {
       {"cuCtxRecordEvent", pointer(&api->cuCtxRecordEvent)},
       {"cuCtxWaitEvent", pointer(&api->cuCtxWaitEvent)},
       {"cuEventCreate", pointer(&api->cuEventCreate)},
-      {"cuMemAlloc_v2", pointer(&api->cuMemAlloc_v2)},
-      {"cuMemFree_v2", pointer(&api->cuMemFree_v2)},
       {"cuDeviceGetDefaultMemPool", pointer(&api->cuDeviceGetDefaultMemPool)},
       {"cuMemPoolSetAttribute", pointer(&api->cuMemPoolSetAttribute)},
       {"cuMemPoolGetAttribute", pointer(&api->cuMemPoolGetAttribute)},

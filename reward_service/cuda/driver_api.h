@@ -82,8 +82,6 @@ struct DriverApi {
   Result (*cuCtxRecordEvent)(Context context, Event event) = nullptr;
   Result (*cuCtxWaitEvent)(Context context, Event event) = nullptr;
   Result (*cuEventCreate)(Event* event, unsigned flags) = nullptr;
-  Result (*cuMemAlloc_v2)(Address* address, size_t num_bytes) = nullptr;
-  Result (*cuMemFree_v2)(Address address) = nullptr;
   Result (*cuDeviceGetDefaultMemPool)(Pool* pool, Device device) = nullptr;
   Result (*cuMemPoolSetAttribute)(Pool pool, int attribute, void* value) = nullptr;
   Result (*cuMemPoolGetAttribute)(Pool pool, int attribute, void* value) = nullptr;

@@ -113,20 +113,9 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Allocate(const GpuContext*
   std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
   memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
   RETURN_IF_ERROR(
-      driver.Check(driver.api().cuMemAlloc_v2(&memory->address_, memory->mapped_bytes_), "cuMemAlloc"));
-  memory->kind_ = Kind::kPrivate;
-  return memory;
-}
-
-absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::AllocatePooled(const GpuContext* context,
-                                                                     int64_t num_bytes) {
-  const Driver& driver = context->driver();
-  std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
-  memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
-  RETURN_IF_ERROR(
       driver.Check(driver.api().cuMemAllocAsync(&memory->address_, memory->mapped_bytes_, /*stream=*/nullptr),
                    "cuMemAllocAsync"));
-  memory->kind_ = Kind::kPooled;
+  memory->is_private_ = true;
   return memory;
 }
 
@@ -147,9 +136,10 @@ absl::Status GpuMemory::Map(Access access) {
 
 GpuMemory::~GpuMemory() {
   const DriverApi& api = context_->driver().api();
-  if (kind_ == Kind::kPrivate) api.cuMemFree_v2(address_);
-  if (kind_ == Kind::kPooled) api.cuMemFreeAsync(address_, /*stream=*/nullptr);
-  if (kind_ != Kind::kShareable) return;
+  if (is_private_) {
+    api.cuMemFreeAsync(address_, /*stream=*/nullptr);
+    return;
+  }
   if (mapped_) (void)context_->Synchronise();  // something may still be written there
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
   if (address_ != 0) api.cuMemAddressFree(address_, mapped_bytes_);

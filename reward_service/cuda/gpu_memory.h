@@ -50,11 +50,8 @@ class GpuMemory {
  public:
   // At least `num_bytes`, which may be 0; what is there before the first Fill() is anybody's.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Create(const GpuContext* context, int64_t num_bytes);
-  // The same, that no other process can be given.
+  // The same from the device's MemoryPool, that no other process can be given.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Allocate(const GpuContext* context, int64_t num_bytes);
-  // The same, of the device's MemoryPool.
-  static absl::StatusOr<std::unique_ptr<GpuMemory>> AllocatePooled(const GpuContext* context,
-                                                                   int64_t num_bytes);
   // What Export() gave in another process, of the same `num_bytes`.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Import(const GpuContext* context, int fd,
                                                            int64_t num_bytes, Access access);
@@ -85,7 +82,7 @@ class GpuMemory {
   const int64_t num_bytes_;
   Allocation allocation_ = 0;
   bool allocated_ = false;
-  enum class Kind { kShareable, kPrivate, kPooled } kind_ = Kind::kShareable;
+  bool is_private_ = false;
   Address address_ = 0;
   size_t mapped_bytes_ = 0;
   bool mapped_ = false;

@@ -44,8 +44,12 @@ void TaskLanes::EndJudgement(const std::string& task_key, const JudgeStage* lane
                              absl::Time now) {
   absl::MutexLock lock(&mutex_);
   LaneUse& use = Touch(task_key, lane, now);
-  if (!use.first_begun) use.first_begun = now;
-  if (is_complete && !use.first_took) use.first_took = now - *use.first_begun;
+  // One that took longer than kLately began before what is known of the task.
+  if (!use.first_begun) {
+    use.first_begun = now;
+  } else if (is_complete && !use.first_took) {
+    use.first_took = now - *use.first_begun;
+  }
 }
 
 const JudgeStage* TaskLanes::Of(const std::string& task_key, v1::Device device, absl::Time now) const {
@@ -83,9 +87,8 @@ absl::Duration TaskLanes::FirstResultTakes(v1::Device device, absl::Time now) co
   return num == 0 ? absl::InfiniteDuration() : sum / num;
 }
 
-// A lane with nothing in hand would have its first result of the task after some time, and other work may come before
-// then. A candidate that has waited for so long shows that the other lane does not get to it. Cores have no driver that
-// they share, so their lanes leave nothing.
+// A lane with nothing in hand would need that long to a result of its own, and other work may come meanwhile. Once a
+// candidate has waited so long, the other lane is behind. Lanes of cores share no driver, and leave nothing.
 absl::Duration TaskLanes::LeftMax(const JudgeStage& lane, bool has_work_in_hand, absl::Time now) const {
   if (lane.device() == v1::DEVICE_CPU) return absl::ZeroDuration();
   if (has_work_in_hand) return kLeftMax;

@@ -178,9 +178,9 @@ void GpuStore::Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {
 }
 
 absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_bytes) {
-  auto memory = cuda::GpuMemory::AllocatePooled(context_.get(), num_bytes);
+  auto memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
   if (absl::IsResourceExhausted(memory.status()) && pool_->ReturnUnused(0)) {
-    memory = cuda::GpuMemory::AllocatePooled(context_.get(), num_bytes);
+    memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
   }
   if (absl::IsResourceExhausted(memory.status())) NoteScarcity();
   return memory;

@@ -130,8 +130,8 @@ class GpuStore : public TensorStore {
   const std::unique_ptr<cuda::MemoryPool> pool_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<cuda::ForeignMemory>, std::less<>> foreign_
       ABSL_GUARDED_BY(mutex_);  // by handle
-  int64_t stuck_bytes_ ABSL_GUARDED_BY(mutex_) =
-      0;  // unused in the pool, when it last returned what it could
+  // Unused in the pool when it had last returned what it could: parts of larger pieces.
+  int64_t stuck_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;

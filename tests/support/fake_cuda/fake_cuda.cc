@@ -180,18 +180,6 @@ Result cuEventCreate(Event*, unsigned) { return 0; }
 Result cuCtxRecordEvent(Context, Event) { return 0; }
 Result cuCtxWaitEvent(Context, Event) { return 0; }
 
-Result cuMemAlloc_v2(Address* address, size_t num_bytes) {
-  RETURN_IF_FAILING();
-  void* const start = std::malloc(num_bytes);
-  *address = reinterpret_cast<Address>(start);
-  return start == nullptr ? kOutOfMemory : 0;
-}
-
-Result cuMemFree_v2(Address address) {
-  std::free(Pointer(address));
-  return 0;
-}
-
 Result cuMemCreate(Allocation* allocation, size_t num_bytes, const AllocationProperties*,
                    unsigned long long) {
   RETURN_IF_FAILING();

@@ -1,52 +1,19 @@
-// A libnvidia-ml.so.1 for the GPUs of fake_cuda.cc, in whose script it reads `gpus`, `gone`, `fail`, and
-//
-//   throttle F N  of this process's readings since the line was written, N from number F on, counted from 0, say two
-//                 thirds of the clock, and a power cap
+// A libnvidia-ml.so.1 for the GPUs of fake_cuda.cc, with the same script: fake_script.h.
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
 #include <string>
 
 #include "reward_service/cuda/clock_reading.h"
 #include "reward_service/cuda/nvml_api.h"
+#include "tests/support/fake_cuda/fake_script.h"
 
 namespace {
 
-using namespace warpsmith::cuda;  // NOLINT: the library is NVML
+using namespace warpsmith::cuda;       // NOLINT: the library is NVML
+using namespace warpsmith::fake_cuda;  // NOLINT: it does what the script says
 
 constexpr unsigned kSmMhz = 990;
 constexpr unsigned kMemoryMhz = 2600;
-
-struct Script {
-  int num_gpus = 1;
-  int first_throttled = 0;
-  int num_throttled = 0;
-  std::string throttle_line;
-  std::set<int> gone;
-  std::map<std::string, NvmlResult> failing;
-};
-
-Script ReadScript() {
-  Script script;
-  const char* const path = std::getenv("FAKE_CUDA");
-  std::ifstream file(path == nullptr ? "" : path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string key, name;
-    words >> key;
-    if (key == "gpus") words >> script.num_gpus;
-    if (key == "throttle") {
-      words >> script.first_throttled >> script.num_throttled;
-      script.throttle_line = line;
-    }
-    if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);
-    if (key == "fail" && words >> name) words >> script.failing[name];
-  }
-  return script;
-}
 
 // Since the script has the line that it has now. The clock of the multiprocessors is read first.
 struct Readings {

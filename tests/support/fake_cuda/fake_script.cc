@@ -23,6 +23,10 @@ Script ReadScript() {
     std::string key, name;
     words >> key;
     if (key == "gpus") words >> script.num_gpus;
+    if (key == "throttle") {
+      words >> script.first_throttled >> script.num_throttled;
+      script.throttle_line = line;
+    }
     if (key == "version") words >> script.version;
     if (size_t mib = 0; key == "memory" && words >> mib) script.memory_bytes = mib << 20;
     if (key == "free") words >> script.free_percent;

@@ -7,6 +7,8 @@
 //   memory M      so many MiB has a GPU; without the line, 8192
 //   free P        so many percent of a GPU's memory are free; without the line, seven eighths
 //   fail NAME R   the function NAME returns R from now on
+//   throttle F N  of NVML's readings in this process since the line was written, N from number F on, counted from 0,
+//                 say two thirds of the clock, and a power cap
 //   late NAME M   the function NAME takes M milliseconds longer from now on
 #ifndef WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_SCRIPT_H_
 #define WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_SCRIPT_H_
@@ -26,6 +28,9 @@ struct Script {
   int num_busy = 0;
   size_t memory_bytes = size_t{8} << 30;
   double free_percent = 87.5;
+  int first_throttled = 0;
+  int num_throttled = 0;
+  std::string throttle_line;
   std::set<int> gone;
   std::map<std::string, int> failing, late_ms;
 };

@@ -100,14 +100,13 @@ TEST_CASE("what is freed stays in the pool for the next, until it is returned") 
   REQUIRE(pool.ok());
   (*pool)->ReturnUnused(0);
   CHECK((*pool)->unused_bytes() == 0);
-  auto first = GpuMemory::AllocatePooled(context->get(), 100),
-       second = GpuMemory::AllocatePooled(context->get(), 8);
+  auto first = GpuMemory::Allocate(context->get(), 100), second = GpuMemory::Allocate(context->get(), 8);
   REQUIRE((first.ok() && second.ok()));
   first->reset();
   CHECK((*pool)->unused_bytes() == 100);
   gpu.Say("fail cuMemAllocAsync 2\n");
-  CHECK(absl::IsResourceExhausted(GpuMemory::AllocatePooled(context->get(), 101).status()));
-  CHECK(GpuMemory::AllocatePooled(context->get(), 60).ok());
+  CHECK(absl::IsResourceExhausted(GpuMemory::Allocate(context->get(), 101).status()));
+  CHECK(GpuMemory::Allocate(context->get(), 60).ok());
   CHECK((*pool)->ReturnUnused(40));
   CHECK((*pool)->unused_bytes() == 40);
   CHECK_FALSE((*pool)->ReturnUnused(40));

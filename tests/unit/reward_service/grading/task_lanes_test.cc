@@ -105,6 +105,8 @@ TEST_CASE("an idle GPU leaves a candidate as long as lanes take to a first resul
   judge("slow", 1, 4, 54);
   CHECK(left_max(54) == longest);
   CHECK(left_max(115) == longest);
+  judge("longer than tasks are remembered", 1, 200, 261);
+  CHECK(left_max(261) == longest);
 }
 
 TEST_CASE("a lane whose device others have does not have its tasks meanwhile") {

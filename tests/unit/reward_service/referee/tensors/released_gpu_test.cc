@@ -10,7 +10,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr char kNoMemory[] = "fail cuMemAlloc_v2 2\nfail cuMemCreate 2\n";
+constexpr char kNoMemory[] = "fail cuMemAllocAsync 2\nfail cuMemCreate 2\n";
 
 TEST_CASE("a GPU is opened once its memory is free again, and not where it has another fault") {
   FakeGpu gpu(kNoMemory);
@@ -23,7 +23,7 @@ TEST_CASE("a GPU is opened once its memory is free again, and not where it has a
   CHECK(OpenReleasedGpu(0, pair.first.get()).ok());
   CHECK(absl::Now() - begin > absl::Milliseconds(200));
   release.join();
-  gpu.Say("fail cuMemCreate 999\nfail cuMemAlloc_v2 999\n");
+  gpu.Say("fail cuMemCreate 999\nfail cuMemAllocAsync 999\n");
   CHECK(absl::IsInternal(OpenReleasedGpu(0, pair.first.get()).status()));
 }
 
