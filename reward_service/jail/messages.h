@@ -106,7 +106,7 @@ struct Load : ToOracle {
 struct Loaded : ToReferee {
   static constexpr char op[] = "loaded";
   static constexpr ListField inputs{"inputs", 256};
-  static constexpr ListField parameters{"parameters", 256};
+  static constexpr ListField parameters{"parameters", 1024};  // a DenseNet-201 has 619
   static constexpr ListField outputs{"outputs", 256};
   static constexpr AnyField init_inputs{"init_inputs"};
   static constexpr BooleanField unfamiliar{"unfamiliar"};

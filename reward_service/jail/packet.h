@@ -18,7 +18,8 @@
 
 namespace warpsmith {
 
-constexpr size_t kPacketBytesMax = 64 << 10;  // longer texts travel as descriptors of sealed files
+// Of which a socket's usual room takes one: 208 KiB. Longer texts travel as descriptors of sealed files.
+constexpr size_t kPacketBytesMax = 192 << 10;
 constexpr int kPacketDescriptorsMax = 32;
 
 struct Packet {

@@ -21,6 +21,7 @@ import tensors
 import torch
 import triton_kernels
 from extensions import Extensions, RecordingEnded, tell_about_gpu, write_libraries
+from match_state import match_state
 from messages import (
     OP,
     Begin,
@@ -253,37 +254,6 @@ def renew_moved(linked: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     for tensor, view in linked:
         if tensor.data_ptr() != view.data_ptr() and tensor.shape == view.shape:
             tensor.copy_(view)
-
-
-def match_state(
-    wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor], *, by_kind: bool = True
-) -> dict[str, str]:
-    """Which of a model's own tensors takes the place of each of the reference's: that of its name; then, `by_kind`, the
-    only one of its shape and dtype, which of plain attributes may be any intermediate; then, in order, those that are
-    equal to it."""
-    places: dict[str, str] = {}
-
-    def pair(same: Callable[[torch.Tensor, torch.Tensor], bool], only_one: bool) -> None:
-        for name, tensor in wanted.items():
-            if name in places:
-                continue
-            free = [key for key, value in own.items() if key not in places.values() and same(value, tensor)]
-            rivals = sum(same(tensor, other) for key, other in wanted.items() if key not in places)
-            if free and (not only_one or len(free) == rivals == 1):
-                places[name] = free[0]
-
-    for name in wanted.keys() & own.keys():
-        if _same_kind(own[name], wanted[name]):
-            places[name] = name
-    if by_kind:
-        pair(_same_kind, only_one=True)
-    # On the host: where libraries are withheld a GPU has no kernel for it.
-    pair(lambda left, right: _same_kind(left, right) and torch.equal(left.cpu(), right.cpu()), only_one=False)
-    return places
-
-
-def _same_kind(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return left.shape == right.shape and left.dtype == right.dtype
 
 
 def places_of(result: Any, memory: gpu_tensors.Memory | None = None) -> list[Place]:

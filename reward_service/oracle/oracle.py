@@ -379,4 +379,7 @@ def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> 
         if on_gpu:
             with contextlib.suppress(Exception):  # of a GPU that is broken the answer speaks
                 gpu_tensors.trim_cache()
-        packet.send(channel, answer)
+        try:
+            packet.send(channel, answer)
+        except ValueError as error:  # the names and shapes are the task's
+            packet.send(channel, Invalid(str(error)))

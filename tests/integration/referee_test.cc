@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "tests/support/candidate_library.h"
 #include "tests/support/catch.h"
@@ -293,6 +294,32 @@ TEST_CASE("parameters under other names are set by their shape") {
             "F.relu(F.linear(x, self.w, self.linear.bias))");
   CHECK(folded.grade().verdict() == v1::VERDICT_INCORRECT);
   CHECK(folded.grade().verdict_reason().find("with other parameters") != std::string::npos);
+}
+
+TEST_CASE("a task may have a thousand parameters, which a candidate may call otherwise") {
+  const auto judge = [](int num_parameters, const std::string& name) {
+    const auto program = [&](const std::string& head, const std::string& member) {
+      return absl::StrCat(head, "        self.", member, " = nn.ParameterList(torch.randn(4) for _ in range(",
+                          num_parameters, "))\n    def forward(self, x):\n        for p in self.", member,
+                          ": x = x + p\n        return x\n");
+    };
+    const TaskSource task = MakeTask(
+        program("import torch\nfrom torch import nn\n"
+                "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n",
+                "shifts") +
+        "def get_inputs():\n    return [torch.randn(16, 4)]\ndef get_init_inputs():\n    return []\n");
+    return JudgePython(task, program(kSmallNetworkHead, name), /*verify_only=*/false);
+  };
+  for (const char* name : {"shifts", "moves"}) {
+    const v1::Measurement right = judge(1000, name);
+    INFO(right.grade().verdict_reason());
+    CHECK(right.grade().verdict() == v1::VERDICT_CORRECT);
+    REQUIRE(right.grade().has_timing());
+    CHECK_FALSE(right.grade().timing().parameters_fixed());
+  }
+  const v1::Measurement over = judge(1025, "shifts");
+  CHECK(over.grade().verdict() == v1::VERDICT_INVALID_TASK);
+  CHECK(over.grade().verdict_reason() == "the task has more than 1024 parameters");
 }
 
 TEST_CASE("a tensor that is returned twice is wrong") {

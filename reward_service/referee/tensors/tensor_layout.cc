@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/jail/packet.h"
 
 namespace warpsmith {
 namespace {
@@ -16,6 +17,7 @@ using oracle::Tensor;
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kGuardBytes = 4096;
+constexpr size_t kToldBytesMax = kPacketBytesMax - 4096;  // the rest is for what a jail is told beside
 
 const std::map<std::pair<int, int>, std::string>& DtypeNames() {
   static const auto* const names = new std::map<std::pair<int, int>, std::string>{
@@ -92,6 +94,18 @@ absl::StatusOr<std::vector<TensorSpec>> ReadSpecs(const nlohmann::json& describe
   return specs;
 }
 
+// What jails are told of a task is in one packet.
+absl::Status CheckToldBytes(const TaskLayout& layout, const nlohmann::json& described) {
+  nlohmann::json told = {ToJson(layout.inputs), ToJson(layout.parameters), ToJson(layout.outputs)};
+  const nlohmann::json* const init_inputs = Find(described, Loaded::init_inputs);
+  if (init_inputs != nullptr) told.push_back(*init_inputs);
+  const size_t num_bytes = told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
+  if (num_bytes <= kToldBytesMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("names and shapes of the task's tensors, and what get_init_inputs() returns, take ",
+                   num_bytes, " bytes as text, of which ", kToldBytesMax, " are allowed"));
+}
+
 }  // namespace
 
 int64_t TaskLayout::own_output_bytes() const {
@@ -134,6 +148,7 @@ absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t b
     return absl::InvalidArgumentError(
         absl::StrCat("the task's tensors need more than ", buffer_bytes_max, " bytes"));
   }
+  RETURN_IF_ERROR(CheckToldBytes(layout, described));
   return layout;
 }
 

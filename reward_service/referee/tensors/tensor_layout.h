@@ -41,8 +41,8 @@ struct TaskLayout {
   int64_t own_output_bytes() const;  // of outputs that a program has to write
 };
 
-// From an oracle's description, which is not trusted: INVALID_ARGUMENT when it is malformed or over
-// `buffer_bytes_max`.
+// From an oracle's description, which is not trusted: INVALID_ARGUMENT when it is malformed, over `buffer_bytes_max`,
+// or too long for a jail to be told it.
 absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t buffer_bytes_max);
 
 // As jails and oracles read it.

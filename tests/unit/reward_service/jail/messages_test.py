@@ -47,6 +47,11 @@ def test_what_is_none_is_left_out(message: Message, text: str) -> None:
     assert _sent(message) == len(text).to_bytes(4, "little") + text.encode()
 
 
+def test_a_message_that_no_packet_holds_is_refused() -> None:
+    with pytest.raises(ValueError, match="failed takes 200026 bytes as a message, of which 196604 are allowed"):
+        _sent(Failed("x" * 200_000))
+
+
 def test_a_message_is_known_by_its_name() -> None:
     assert _received({"op": "run", "slot": 1, "rooms": [0]}, Begin, Run) == Run(slot=1, rooms=[0])
     assert _received({"op": "forked"}, Run, Forked) == Forked()

@@ -1,4 +1,4 @@
-"""Which of a candidate's tensors takes the place of which of the reference's parameters, and the calls of a batch."""
+"""A model over shared memory, and the calls of a batch."""
 
 import json
 import mmap
@@ -17,49 +17,9 @@ sys.path.insert(0, str(_SERVICE / "jail"))
 import gpu_tensors  # noqa: E402
 import tensors  # noqa: E402
 from messages import Begin, Run, Tensor  # noqa: E402
-from python_jail import Hooks, Model, RecordedCalls, match_state, places_of, renew_moved  # noqa: E402
+from python_jail import Hooks, Model, RecordedCalls, places_of, renew_moved  # noqa: E402
 
 _NAMES = ("x", "scale", "shift", "moved")
-
-
-def test_names_come_first() -> None:
-    wanted = {"a": torch.zeros(2), "b": torch.ones(2)}
-    assert match_state(wanted, {"b": torch.zeros(2), "a": torch.ones(2)}) == {"a": "a", "b": "b"}
-
-
-def test_a_name_with_another_shape_or_dtype_does_not_count() -> None:
-    wanted = {"a": torch.zeros(2, 3)}
-    assert match_state(wanted, {"a": torch.zeros(3, 2)}) == {}
-    assert match_state(wanted, {"a": torch.zeros(2, 3, dtype=torch.float64)}) == {}
-
-
-def test_then_a_shape_that_only_one_has() -> None:
-    wanted = {"linear.weight": torch.randn(3, 2), "linear.bias": torch.randn(3)}
-    own = {"w": torch.randn(3, 2), "b": torch.randn(3), "table": torch.randn(7)}
-    assert match_state(wanted, own) == {"linear.weight": "w", "linear.bias": "b"}
-
-
-def test_then_the_values_of_construction() -> None:
-    wanted = {"norm.weight": torch.ones(4), "norm.bias": torch.zeros(4)}
-    own = {"shift": torch.zeros(4), "scale": torch.ones(4)}
-    assert match_state(wanted, own) == {"norm.weight": "scale", "norm.bias": "shift"}
-
-
-def test_equal_tensors_go_in_order() -> None:
-    wanted = {"first.weight": torch.ones(4), "second.weight": torch.ones(4)}
-    own = {"one": torch.ones(4), "two": torch.ones(4)}
-    assert match_state(wanted, own) == {"first.weight": "one", "second.weight": "two"}
-
-
-def test_a_folded_product_takes_no_place() -> None:
-    left, right = torch.randn(4, 4), torch.randn(4, 4)
-    assert match_state({"left": left, "right": right}, {"folded": left @ right}) == {}
-
-
-def test_of_plain_attributes_a_shape_is_not_enough() -> None:
-    wanted = {"a": torch.ones(2), "b": torch.zeros(2)}
-    own = {"scratch": torch.full((2,), 5.0), "b": torch.full((2,), 6.0), "one": torch.ones(2)}
-    assert match_state(wanted, own, by_kind=False) == {"b": "b", "a": "one"}
 
 
 def test_a_parameter_that_was_laid_out_anew_takes_the_values_of_now() -> None:

@@ -1,5 +1,6 @@
 #include "reward_service/referee/tensors/tensor_layout.h"
 
+#include "reward_service/jail/messages.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -43,6 +44,22 @@ TEST_CASE("descriptions out of range are refused") {
   CHECK_FALSE(MakeLayout({{"inputs", 3}}, 1 << 20).ok());
   CHECK_FALSE(MakeLayout(Task(nlohmann::json(3), good), 1 << 20).ok());
   CHECK_FALSE(MakeLayout(Task({{"code", 2}, {"bits", 32}}, good), 1 << 20).ok());
+}
+
+TEST_CASE("a description that no jail can be told is refused") {
+  nlohmann::json described = Task(Tensor({2}), Tensor({2}));
+  nlohmann::json parameter = Tensor({64, 64, 3, 3});
+  parameter["name"] = std::string(60, 'n');
+  described["parameters"] = nlohmann::json(oracle::Loaded::parameters.num_max, parameter);
+  const nlohmann::json init_inputs = nlohmann::json(1000, 12345);
+  described["init_inputs"] = init_inputs;
+  CHECK(MakeLayout(described, 1 << 30).ok());
+  described["init_inputs"] = nlohmann::json(30'000, 12345);
+  const std::string text = MakeLayout(described, 1 << 30).status().ToString();
+  INFO(text);
+  CHECK(text.find("of which 192512 are allowed") != std::string::npos);
+  described["parameters"].push_back(parameter);
+  CHECK(MakeLayout(described, 1 << 30).status().message() == "the task has more than 1024 parameters");
 }
 
 TEST_CASE("names of dtypes, shapes and indices") {
