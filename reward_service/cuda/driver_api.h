@@ -59,6 +59,7 @@ inline constexpr int kPoolUsedBytes = 7;
 inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kEventWithoutTime = 2;   // CU_EVENT_DISABLE_TIMING
 inline constexpr int kFileDescriptor = 1;          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr unsigned kHostMemoryMapped = 2;   // CU_MEMHOSTALLOC_DEVICEMAP
 inline constexpr unsigned kLazyPeerAccess = 1;     // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr Result kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
 inline constexpr Result kNoDevice = 100;           // CUDA_ERROR_NO_DEVICE
@@ -108,6 +109,9 @@ struct DriverApi {
   Result (*cuMemGetAddressRange_v2)(Address* start, size_t* num_bytes, Address address) = nullptr;
   Result (*cuIpcOpenMemHandle_v2)(Address* address, IpcHandle handle, unsigned flags) = nullptr;
   Result (*cuIpcCloseMemHandle)(Address address) = nullptr;
+  Result (*cuMemHostAlloc)(void** start, size_t num_bytes, unsigned flags) = nullptr;
+  Result (*cuMemFreeHost)(void* start) = nullptr;
+  Result (*cuMemcpyAsync)(Address to, Address from, size_t num_bytes, Stream stream) = nullptr;
   Result (*cuMemcpyHtoD_v2)(Address to, const void* from, size_t num_bytes) = nullptr;
   Result (*cuMemcpyDtoH_v2)(void* to, Address from, size_t num_bytes) = nullptr;
   Result (*cuMemcpyDtoD_v2)(Address to, Address from, size_t num_bytes) = nullptr;

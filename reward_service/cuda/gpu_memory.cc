@@ -1,6 +1,7 @@
 #include "reward_service/cuda/gpu_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -119,6 +120,18 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Allocate(const GpuContext*
   return memory;
 }
 
+absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::AllocateOnHost(const GpuContext* context,
+                                                                     int64_t num_bytes) {
+  const Driver& driver = context->driver();
+  std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
+  memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemHostAlloc(&memory->on_host_, memory->mapped_bytes_, kHostMemoryMapped),
+                   "cuMemHostAlloc"));
+  memory->address_ = reinterpret_cast<Address>(memory->on_host_);
+  return memory;
+}
+
 absl::Status GpuMemory::Map(Access access) {
   const Driver& driver = context_->driver();
   RETURN_IF_ERROR(driver.Check(
@@ -140,7 +153,12 @@ GpuMemory::~GpuMemory() {
     api.cuMemFreeAsync(address_, /*stream=*/nullptr);
     return;
   }
-  if (mapped_) (void)context_->Synchronise();  // something may still be written there
+  if (mapped_ || is_on_host())
+    (void)context_->Synchronise();  // something may still be written there, or read
+  if (is_on_host()) {
+    api.cuMemFreeHost(on_host_);
+    return;
+  }
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
   if (address_ != 0) api.cuMemAddressFree(address_, mapped_bytes_);
   if (allocated_) api.cuMemRelease(allocation_);
@@ -174,6 +192,11 @@ absl::Status GpuMemory::Write(const void* from, int64_t offset, int64_t num_byte
 
 absl::Status GpuMemory::Read(void* to, int64_t offset, int64_t num_bytes) const {
   if (num_bytes == 0) return absl::OkStatus();
+  if (is_on_host()) {
+    RETURN_IF_ERROR(context_->Synchronise());
+    std::memcpy(to, static_cast<const char*>(on_host_) + offset, static_cast<size_t>(num_bytes));
+    return absl::OkStatus();
+  }
   const Driver& driver = context_->driver();
   const Address address = address_ + static_cast<Address>(offset);
   return driver.Check(driver.api().cuMemcpyDtoH_v2(to, address, static_cast<size_t>(num_bytes)),
@@ -185,10 +208,12 @@ absl::Status GpuMemory::Copy(const GpuMemory& from) { return Copy(from, 0, 0, nu
 absl::Status GpuMemory::Copy(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes) {
   if (num_bytes == 0) return absl::OkStatus();
   const Driver& driver = context_->driver();
-  return driver.Check(driver.api().cuMemcpyDtoD_v2(address_ + static_cast<Address>(offset),
-                                                   from.address_ + static_cast<Address>(from_offset),
-                                                   static_cast<size_t>(num_bytes)),
-                      "cuMemcpyDtoD");
+  const Address to = address_ + static_cast<Address>(offset);
+  const Address start = from.address_ + static_cast<Address>(from_offset);
+  const auto size = static_cast<size_t>(num_bytes);
+  if (is_on_host() || from.is_on_host())
+    return driver.Check(driver.api().cuMemcpyAsync(to, start, size, /*stream=*/nullptr), "cuMemcpyAsync");
+  return driver.Check(driver.api().cuMemcpyDtoD_v2(to, start, size), "cuMemcpyDtoD");
 }
 
 absl::StatusOr<std::unique_ptr<MemoryPool>> MemoryPool::Open(const GpuContext* context) {

@@ -70,6 +70,7 @@ struct Start : ToReferee {
   static constexpr IntegerField oracle_memory_bytes_max{"oracle_memory_bytes_max", 1 << 20, INT64_MAX, 0};
   static constexpr IntegerField buffer_bytes_max{"buffer_bytes_max", 1 << 12, INT64_MAX, 0};
   static constexpr IntegerField num_tasks_max{"num_tasks_max", 1, 4096, 16};
+  static constexpr IntegerField host_draw_bytes_max{"host_draw_bytes_max", 0, INT64_MAX, 0};
   static constexpr TextField gpu_uuid{"gpu_uuid", 64};
 };
 

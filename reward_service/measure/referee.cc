@@ -60,6 +60,7 @@ nlohmann::json StartFields(const RefereeOptions& options) {
        {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
        {Start::buffer_bytes_max, options.buffer_bytes_max},
        {Start::num_tasks_max, options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options)},
+       {Start::host_draw_bytes_max, options.host_draw_bytes_max},
        {Start::gpu_uuid, options.gpu_uuid}});
 }
 

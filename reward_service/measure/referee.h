@@ -37,6 +37,8 @@ struct RefereeOptions {
   // holds, 8 to 128.
   int num_tasks_max = 0;
   int num_lanes = 1;  // that share the machine
+  // On a GPU: of the host's memory, what the draws of tasks may take that it has no room for. 0: there are none.
+  int64_t host_draw_bytes_max = 0;
   // Of the GPU on which this lane judges, as the driver knows it; empty: on its cores.
   std::string gpu_uuid;
   // Restarts of a dead referee before Judge() fails for good.

@@ -49,8 +49,7 @@ int64_t BytesOfAll(const std::vector<std::unique_ptr<TensorMemory>>& memories) {
 int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const RefereeFacts& facts) {
   if (!store.on_gpu() || ParametersStay(layout, facts)) return 1;
   const int64_t draws_bytes_max = store.device_bytes() / kBatchShare;
-  const int64_t bytes_of_call =
-      2 * kRoundsMax * std::max<int64_t>(1, layout.input_buffer_bytes + layout.output_buffer_bytes);
+  const int64_t bytes_of_call = 2 * kRoundsMax * std::max<int64_t>(1, layout.buffer_bytes());
   const int64_t num_outputs = std::max<int64_t>(1, static_cast<int64_t>(layout.outputs.size()));
   const int64_t calls_max = std::min<int64_t>(
       jail::Run::rooms.num_max, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
@@ -80,8 +79,7 @@ int64_t LaneTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse u
     num_rooms += 2 * NumRooms(num_calls);
     ++num_contexts;
   }
-  return num_contexts * kContextBytes + free_output_bytes_ +
-         (num_draws + num_rooms) * (layout.input_buffer_bytes + layout.output_buffer_bytes);
+  return num_contexts * kContextBytes + free_output_bytes_ + (num_draws + num_rooms) * layout.buffer_bytes();
 }
 
 absl::Status LaneTask::StartReference(const PreparedTask& task) {

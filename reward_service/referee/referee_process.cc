@@ -59,7 +59,7 @@ void LeaveOrWarn(Lane& lane) {
 }
 
 // Of a GPU's memory: inputs, or outputs, of a call at most. What a task may hold with all its draws says more.
-constexpr int64_t kBufferShare = 16;
+constexpr int64_t kBufferShare = 8;
 
 class RefereeProcess {
  public:
@@ -74,6 +74,7 @@ class RefereeProcess {
     limits_.buffer_bytes_max = Read(options, Start::buffer_bytes_max);
     limits_.jail_memory_bytes_max = Read(options, Start::jail_memory_bytes_max);
     num_tasks_max_ = static_cast<int>(Read(options, Start::num_tasks_max));
+    limits_.host_draw_bytes_max = Read(options, Start::host_draw_bytes_max);
     gpu_uuid_ = Read(options, Start::gpu_uuid);
   }
 
@@ -141,6 +142,7 @@ class RefereeProcess {
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, OpenReleasedGpu(gpus.front().index, socket_));
     gpu_->set_end_waiting([this] { return kept_.Kill(); });
+    gpu_->set_host_draw_bytes_max(limits_.host_draw_bytes_max);
     memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] { LeaveOrWarn(lane_); });
     tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;           // the rest is for candidates
     ASSIGN_OR_RETURN(const int64_t free_bytes, gpu_->FreeBytes());  // others may have some for good

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/available_memory.h"
 #include "core/base/build_info.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -95,11 +96,16 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
 
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans) {
   HeldGpus gpus = HoldGpusOf(plans);
+  // Half, for the service, its compilers and CPU lanes have the other; by GPUs.
+  const auto num_gpus = std::count_if(plans.begin(), plans.end(),
+                                      [](const LanePlan& plan) { return !plan.gpu_uuid.empty(); });
+  const int64_t host_draw_bytes_max = AvailableMemory() / 2 / std::max<int64_t>(1, num_gpus);
   std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
   ForEachLane(CoresOf(plans), [&](size_t lane) {
     started[lane] = Referee::Start({.lane_cores = plans[lane].cores,
                                     .python = GetBuildInfo().python,
                                     .num_lanes = static_cast<int>(plans.size()),
+                                    .host_draw_bytes_max = host_draw_bytes_max,
                                     .gpu_uuid = plans[lane].gpu_uuid});
   });
   std::vector<RunningLane> lanes;

@@ -54,6 +54,7 @@ struct FakeGpuLane {
     options.lane_cores = {static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1};
     options.share_directory = ShareWithFakeGpu(ShareDirectory(), folder.path());
     options.gpu_uuid = gpus->front().uuid;
+    options.host_draw_bytes_max = int64_t{1} << 30;
     auto started = Referee::Start(options);
     WS_CHECK(started.ok()) << started.status().ToString();
     referee = *std::move(started);

@@ -150,6 +150,33 @@ TEST_CASE("a referee waits for the memory that another one's candidates had") {
   CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE("draws that a GPU has no room for lie in the host's memory, and a candidate is timed with them") {
+  REQUIRE(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+  TestDriver().Say("fail cuCtxSynchronize 719\n");
+  CHECK_FALSE(Judge(kRight, /*verify_only=*/true).ok());
+  // Beside two contexts there is room for a call's tensors, 21 MB, some 18 times.
+  TestDriver().Say("memory 3000\n");
+  CHECK(GpuReferee().Revive().ok());
+  TestDriver().Say("memory 3000\nfail cuMemAllocAsync 2\n");
+  JudgeRequest request = Request();
+  request.task = MakeTask(
+      "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+      "        return torch.relu(2 * x + 1) ** 2\n\ndef get_inputs():\n"
+      "    return [torch.randn(2600, 1000)]\n\ndef get_init_inputs():\n    return []\n");
+  const absl::StatusOr<v1::Measurement> right = Judge(kRight, request);
+  INFO(right.status());
+  REQUIRE(right.ok());
+  CHECK(right->grade().verdict() == v1::VERDICT_CORRECT);
+  CHECK(right->grade().timing().speedup() > 0);
+  const absl::StatusOr<v1::Measurement> wrong = Judge(std::string(kRight) + "y[n - 1] += 1;", request);
+  REQUIRE(wrong.ok());
+  CHECK_THAT(wrong->grade().verdict_reason(), Catch::Contains("1 of 2600000 elements wrong"));
+  TestDriver().Say("fail cuCtxSynchronize 719\n");
+  CHECK_FALSE(Judge(kRight, /*verify_only=*/true).ok());
+  TestDriver().Say("");
+  CHECK(GpuReferee().Revive().ok());
+}
+
 // Of a task whose reference has these statements in front. Number `addend` makes it another task.
 TaskSource TaskOf(int addend, const std::string& statements = "pass") {
   return MakeTask("import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " +

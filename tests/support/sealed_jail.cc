@@ -89,7 +89,7 @@ OwnTensors MakeInputs(TensorStore& store, const TaskLayout& layout, int run, std
     std::iota(values.begin(), values.end(), 0.0F);
     (*memory)->Write(reinterpret_cast<const char*>(values.data()), parameter.offset, parameter.num_bytes);
   }
-  auto kept = store.Keep(**memory, 0, layout.input_buffer_bytes);
+  auto kept = store.Keep(**memory, 0, layout.input_buffer_bytes, KeptIn::kDevice);
   WS_CHECK(kept.ok()) << kept.status().ToString();
   store.Settle();
   return *std::move(kept);

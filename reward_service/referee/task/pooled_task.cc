@@ -17,8 +17,12 @@ bool MachineFailed(const PooledTask& pooled) {
 
 bool IsMadeByNeed(const PooledTask& pooled) { return pooled.task->on_device().turn() != nullptr; }
 
-int64_t DeviceBytes(const PooledTask& pooled) {
-  return pooled.task->DeviceBytes(pooled.wants_timing ? TaskUse::kTiming : TaskUse::kVerifying);
+void CountBytes(PooledTask* pooled) {
+  pooled->device_bytes = pooled->host_bytes = 0;
+  if (absl::IsInvalidArgument(pooled->status)) return;  // its draws are of no use, and go
+  const TaskUse use = pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying;
+  pooled->device_bytes = pooled->task->DeviceBytes(use);
+  pooled->host_bytes = pooled->task->HostBytes(use);
 }
 
 bool WantsCompletion(const PooledTask& pooled) {

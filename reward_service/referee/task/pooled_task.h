@@ -24,6 +24,7 @@ struct PooledTask {
   absl::Status status;
   uint64_t last_used = 0;
   int64_t device_bytes = 0;  // as of its last step
+  int64_t host_bytes = 0;    // likewise
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
   // A candidate is right. Where a device is one for all, the task is completed for that alone, and the memory that
   // timing needs is counted from then on: where no candidate is right nobody needs those draws, nor a reference, whose
@@ -45,8 +46,8 @@ using PooledTasks = std::map<std::string, std::shared_ptr<PooledTask>>;
 bool MachineFailed(const PooledTask& pooled);
 // Whether its device is one for all judgements: what is made there for nobody delays somebody.
 bool IsMadeByNeed(const PooledTask& pooled);
-// Of a device's memory: what it holds, or will once its next step is done.
-int64_t DeviceBytes(const PooledTask& pooled);
+// Of a device's memory and the host's: what it holds, or will once its next step is done.
+void CountBytes(PooledTask* pooled);
 // Whether the step after its examination is to be done.
 bool WantsCompletion(const PooledTask& pooled);
 // How many fresh draws the next step makes: those that the present judgement lacks to be timed, and after these those

@@ -31,6 +31,15 @@ bool IsForTiming(const Draw& draw, bool has_parameters) {
   return draw.own_distribution && (draw.parameter_seed != 0) == has_parameters;
 }
 
+// Beside those of verification, when all is made that this use needs.
+int64_t NumOtherDraws(KeptIn where, TaskUse use, int num_batched_calls) {
+  if (use == TaskUse::kVerifying) return num_batched_calls;
+  const int num_rounds = NumRounds(where);
+  const int64_t num_fresh = FreshDrawsWanted(num_batched_calls, num_rounds);
+  // Those of the next judgement, too; on the host, where there is a limit, also those of the last until they are freed.
+  return TimingDraws(num_batched_calls, num_rounds) + (where == KeptIn::kHost ? 2 : 1) * num_fresh;
+}
+
 }  // namespace
 
 absl::Status TaskAtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
@@ -44,6 +53,7 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       num_threads_(num_threads),
       place_(std::move(place)),
       other_inputs_(other_inputs),
+      use_max_(other_inputs ? TaskUse::kVerifying : TaskUse::kTiming),
       on_device_(place_()),
       // On other inputs it is part of another task's step, which has one oracle that others can end.
       turns_(on_device_->turn(), other_inputs.has_value()) {}
@@ -99,24 +109,32 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
       return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
     }
     on_other_inputs_.push_back(std::move(other));
-    RETURN_IF_ERROR(CheckDeviceBytes());
+    RETURN_IF_ERROR(CheckBytes());
   }
   return absl::OkStatus();
 }
 
-absl::Status PreparedTask::CheckDeviceBytes() const {
+absl::Status PreparedTask::CheckBytes() const {
   if (!on_device_->store().on_gpu()) return absl::OkStatus();
-  const int64_t bytes_of_call = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
-  const auto num_to_come = kVerificationDrawsMax - static_cast<int64_t>(verification_pool_.size());
-  const int64_t bytes =
-      DeviceBytes(other_inputs_ ? TaskUse::kVerifying : TaskUse::kTiming) + num_to_come * bytes_of_call;
-  if (bytes <= limits_.device_bytes_max) return absl::OkStatus();
-  return TaskAtFault(absl::StrFormat(
-      "inputs and outputs of a call take %.2f GB; with all draws that are kept the task holds %.1f GB of the "
-      "GPU's memory, "
-      "and %.1f GB are there for one task: make its tensors smaller, or use a GPU with more memory",
-      1e-9 * static_cast<double>(bytes_of_call), 1e-9 * static_cast<double>(bytes),
-      1e-9 * static_cast<double>(limits_.device_bytes_max)));
+  const auto gigabytes = [](int64_t bytes) {
+    return absl::StrFormat("%.1f GB", 1e-9 * static_cast<double>(bytes));
+  };
+  const int64_t device_bytes = DeviceBytes(use_max_), host_bytes = HostBytes(use_max_);
+  std::string lacking;
+  if (device_bytes > limits_.device_bytes_max) {
+    lacking = absl::StrCat("with all that it keeps the task holds ", gigabytes(device_bytes),
+                           " of the GPU's memory, and ", gigabytes(limits_.device_bytes_max),
+                           " are there for one task");
+  } else if (host_bytes > limits_.host_draw_bytes_max) {
+    lacking = absl::StrCat("its draws, for which the GPU has no room, take ", gigabytes(host_bytes),
+                           " of the host's memory, and ", gigabytes(limits_.host_draw_bytes_max),
+                           " are there");
+  } else {
+    return absl::OkStatus();
+  }
+  return TaskAtFault(absl::StrCat("inputs and outputs of a call take ", gigabytes(layout_.buffer_bytes()),
+                                  "; ", lacking,
+                                  ": make its tensors smaller, or use a GPU with more memory"));
 }
 
 absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawRequest>& wanted) {
@@ -138,26 +156,25 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawR
   return draws;
 }
 
-int64_t PreparedTask::DeviceBytes(TaskUse use) const {
-  int64_t bytes = 0;
+int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
+  int64_t bytes = 0, num_draws = 0;
   for (const auto& other : on_other_inputs_) {  // nothing more than examined
-    const TaskLayout& layout = other->layout_;
-    if (!on_device_->store().on_gpu()) break;
-    bytes += static_cast<int64_t>(other->verification_pool_.size()) *
-             (layout.input_buffer_bytes + layout.output_buffer_bytes);
+    if (other->kept_in_ == where && on_device_->store().on_gpu())
+      bytes += static_cast<int64_t>(other->verification_pool_.size()) * other->layout_.buffer_bytes();
   }
-  auto num_draws = static_cast<int64_t>(verification_pool_.size());
-  if (use == TaskUse::kTiming) {
-    num_draws += TimingDraws(num_batched_calls()) + FreshDrawsWanted(num_batched_calls());
-  } else if (!other_inputs_) {
-    num_draws += num_batched_calls();
+  if (kept_in_ == where) {
+    num_draws =
+        verification_pool_.empty() ? kVerificationDrawsMax : static_cast<int64_t>(verification_pool_.size());
+    if (!other_inputs_) num_draws += NumOtherDraws(where, use, num_batched_calls());
   }
-  return bytes + on_device_->BytesOf(layout_, num_draws, use);
+  return bytes + (where == KeptIn::kDevice ? on_device_->BytesOf(layout_, num_draws, use)
+                                           : num_draws * layout_.buffer_bytes());
 }
 
-int64_t PreparedTask::DrawBytes() const {
-  int64_t bytes = (counted_.use_count() - 1) * (layout_.input_buffer_bytes + layout_.output_buffer_bytes);
-  for (const auto& other : on_other_inputs_) bytes += other->DrawBytes();
+int64_t PreparedTask::OwnDeviceBytes() const {
+  int64_t bytes = kept_in_ == KeptIn::kDevice ? (counted_.use_count() - 1) * layout_.buffer_bytes()
+                                              : on_device_->BytesOf(layout_, 0, TaskUse::kTiming);
+  for (const auto& other : on_other_inputs_) bytes += other->OwnDeviceBytes();
   return bytes;
 }
 
@@ -183,7 +200,7 @@ absl::Status PreparedTask::Complete() {
   for (const auto& draw : verification_pool_) {
     if (IsForTiming(*draw, has_parameters())) timing_draws_.push_back(draw.get());
   }
-  const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls()));
+  const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls(), NumRounds(kept_in_)));
   // Verification may have had more of them than are needed: a reference that refuses all styles has its own alone.
   const size_t num_had = timing_draws_.size() + num_fresh_draws();
   RETURN_IF_ERROR(FillUp(num_timing_draws - std::min(num_timing_draws, num_had), &timing_pool_));
@@ -278,8 +295,9 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::TakeDraw(const DrawRequest& 
   draw->parameter_seed = wanted.parameter_seed;
   TensorStore& store = on_device_->store();
   const int64_t input_bytes = layout_.input_buffer_bytes, output_bytes = layout_.output_buffer_bytes;
-  ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, slot * input_bytes, input_bytes));
-  ASSIGN_OR_RETURN(draw->expected, store.Keep(*expected_window_, slot * output_bytes, output_bytes));
+  ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, slot * input_bytes, input_bytes, kept_in_));
+  ASSIGN_OR_RETURN(draw->expected,
+                   store.Keep(*expected_window_, slot * output_bytes, output_bytes, kept_in_));
   ASSIGN_OR_RETURN(draw->tolerances, ReadTolerances(answer.fields, layout_.outputs.size()));
   return draw;
 }

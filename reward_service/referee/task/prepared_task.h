@@ -35,6 +35,8 @@ struct TaskLimits {
   int64_t buffer_bytes_max = 0;
   // Of a device's memory: what one task may hold with all its draws. See LargestTaskBytes().
   int64_t device_bytes_max = std::numeric_limits<int64_t>::max();
+  // Of the host's memory: what all tasks may hold whose draws have no room on the device.
+  int64_t host_draw_bytes_max = 0;
   // Wall time, generous: the machine may be busy. A loop ends by its CPU time. Of one answer of the task's code;
   // and of all answers in one step, other inputs included, where starts of processes are not counted and the last
   // call of a baseline has its own.
@@ -45,14 +47,17 @@ struct TaskLimits {
 // Answers of a Python candidate lie in two places that change by turns: both must have been there once before a
 // call is timed.
 inline constexpr int kWarmUpDraws = 2;
+// Of a process that is timed, at most. A call of a task that is too large for the device says enough alone, and each
+// draw of it takes as much memory as it has.
+constexpr int NumRounds(KeptIn kept_in) { return kept_in == KeptIn::kHost ? 1 : kRoundsMax; }
 // No timed call sees an input twice: for the warm-up, those of the rounds, and one to be sampled.
-constexpr int TimingDraws(int num_batched_calls) {
-  return kWarmUpDraws + kRoundsMax * DrawsOfRound(num_batched_calls) + 1;
+constexpr int TimingDraws(int num_batched_calls, int num_rounds = kRoundsMax) {
+  return kWarmUpDraws + num_rounds * DrawsOfRound(num_batched_calls) + 1;
 }
 // Of these: the second call of the warm-up and more than half of the rounds, so that the speed-up of a candidate
 // that knows all others is that of the rounds of which it knows nothing.
-constexpr int FreshDrawsWanted(int num_batched_calls) {
-  return kWarmUpDraws - 1 + (kRoundsMax / 2 + 1) * DrawsOfRound(num_batched_calls);
+constexpr int FreshDrawsWanted(int num_batched_calls, int num_rounds = kRoundsMax) {
+  return kWarmUpDraws - 1 + (num_rounds / 2 + 1) * DrawsOfRound(num_batched_calls);
 }
 
 // Of so much memory of a GPU what the largest task may hold: the rest is for its oracle's arithmetic, which may be that
@@ -92,14 +97,18 @@ class PreparedTask {
   FreshDraws Forget();
   size_t num_own_draws() const { return fresh_.size(); }
   // Of an examined task: of one judgement, and those that one turn of the device gives.
-  size_t num_fresh_draws() const { return static_cast<size_t>(FreshDrawsWanted(num_batched_calls())); }
+  size_t num_fresh_draws() const {
+    return static_cast<size_t>(FreshDrawsWanted(num_batched_calls(), NumRounds(kept_in_)));
+  }
   size_t num_draws_of_turn() const { return static_cast<size_t>(num_batched_calls()); }
 
   // Of the device's memory, when all is made that this use needs.
-  int64_t DeviceBytes(TaskUse use) const;
+  int64_t DeviceBytes(TaskUse use) const { return BytesIn(KeptIn::kDevice, use); }
+  // Of the host's memory, likewise, where draws lie there that a device has no room for; else 0.
+  int64_t HostBytes(TaskUse use) const { return BytesIn(KeptIn::kHost, use); }
   // Whether others than its own draws keep so much of the device's memory that who lacked some on this task may have
   // found it without them: else the task alone needs more than there is. Of an examined task for any thread.
-  bool IsCrowded() const { return on_device_->IsCrowded(DrawBytes()); }
+  bool IsCrowded() const { return on_device_->IsCrowded(OwnDeviceBytes()); }
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
@@ -145,15 +154,17 @@ class PreparedTask {
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
-  // Of the draws that there are, those on other inputs too, whoever has them.
-  int64_t DrawBytes() const;
+  int64_t BytesIn(KeptIn where, TaskUse use) const;
+  // Of the device's memory: of the draws that there are, those on other inputs too, whoever has them; or of what such a
+  // task has there beside them.
+  int64_t OwnDeviceBytes() const;
   absl::StatusOr<std::unique_ptr<ChildProcess>> StartOracle();
   // Starts it, and opens its window in the same turn. `layout`, where it is not null, is what its answer says.
   absl::StatusOr<Packet> LoadOracle(TaskLayout* layout);
   absl::Status OpenWindow();  // for whoever has the turn
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
-  // INVALID_ARGUMENT where it would hold more of the device's memory than the limits have; before draws are made, too.
-  absl::Status CheckDeviceBytes() const;
+  // INVALID_ARGUMENT where it would hold more memory than the limits have; before draws are made, too.
+  absl::Status CheckBytes() const;
   // In one turn of the device, as many as the window has slots at most. Null where the reference does not survive a
   // style or parameters that are not its own.
   absl::StatusOr<FreshDraws> MakeDraws(const std::vector<DrawRequest>& wanted);
@@ -177,6 +188,7 @@ class PreparedTask {
   int num_threads_;
   PlaceTask place_;
   std::optional<int> other_inputs_;
+  const TaskUse use_max_;
   absl::Time step_deadline_;
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
@@ -185,6 +197,7 @@ class PreparedTask {
   std::unique_ptr<TensorMemory> input_window_;
   std::unique_ptr<TensorMemory> expected_window_;
   TaskLayout layout_;
+  KeptIn kept_in_ = KeptIn::kDevice;  // its draws: on the host where the device has no room for them
   const std::shared_ptr<const void> counted_ = std::make_shared<char>();  // owned by each draw, too
   nlohmann::json init_inputs_ = nlohmann::json::array();
   UniqueFd source_fd_;

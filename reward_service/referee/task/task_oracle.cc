@@ -159,7 +159,9 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
     absl::StatusOr<TaskLayout> made = MakeLayout(answer.fields, limits_.buffer_bytes_max);
     says_invalid_ |= !made.ok();
     ASSIGN_OR_RETURN(*layout, std::move(made));
-    const absl::Status fits = CheckDeviceBytes();
+    kept_in_ = KeptIn::kDevice;
+    if (!CheckBytes().ok()) kept_in_ = KeptIn::kHost;
+    const absl::Status fits = CheckBytes();
     says_invalid_ |= !fits.ok();
     RETURN_IF_ERROR(fits);
   }

@@ -83,7 +83,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task =
         std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
-    pooled->device_bytes = DeviceBytes(*pooled);
+    CountBytes(pooled.get());
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
@@ -98,6 +98,12 @@ bool TaskPool::IsFull() const {
   return tasks_.size() > num_tasks_max_ || device_bytes > device_bytes_max_;
 }
 
+bool TaskPool::HostIsFull() const {
+  int64_t host_bytes = 0;
+  for (const auto& [key, pooled] : tasks_) host_bytes += pooled->host_bytes;
+  return host_bytes > limits_.host_draw_bytes_max;
+}
+
 // What a task at fault has left is worth nothing; that it is at fault is remembered. Then the least recently used
 // first, sparing those in somebody's hands.
 void TaskPool::Evict() {
@@ -108,18 +114,20 @@ void TaskPool::Evict() {
     remains->fresh = std::exchange(pooled->fresh, {});
     pooled->has_oracle = false;
     pooled->device_bytes = 0;
+    pooled->host_bytes = 0;
     evicted_.push_back(remains);
   }
-  while (IsFull()) {
-    if (!DropOldest()) return;
+  while (IsFull() && DropOldest(/*on_host=*/false)) {
+  }
+  while (HostIsFull() && DropOldest(/*on_host=*/true)) {
   }
 }
 
-// False where all are in somebody's hands.
-bool TaskPool::DropOldest() {
+// Of all, or of those that have draws on the host. False where all are in somebody's hands.
+bool TaskPool::DropOldest(bool on_host) {
   auto oldest = tasks_.end();
   for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
-    if (it->second.use_count() > 1) continue;
+    if (it->second.use_count() > 1 || (on_host && it->second->host_bytes == 0)) continue;
     if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
   }
   if (oldest == tasks_.end()) return false;
@@ -130,7 +138,7 @@ bool TaskPool::DropOldest() {
 
 void TaskPool::MakeRoom() {
   absl::MutexLock lock(&mutex_);
-  while (DropOldest()) {
+  while (DropOldest(/*on_host=*/false)) {
   }
 }
 
@@ -279,7 +287,7 @@ void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
 
 void TaskPool::WantTiming(const std::shared_ptr<PooledTask>& pooled) {
   pooled->wants_timing = true;
-  pooled->device_bytes = DeviceBytes(*pooled);
+  CountBytes(pooled.get());
   Evict();
   if (!pooled->busy) Settle(pooled);
   GoFirst(pooled, &queue_);
@@ -342,9 +350,9 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
 void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status) {
   pooled->status = status;
   pooled->has_oracle = true;
-  pooled->device_bytes = DeviceBytes(*pooled);
+  CountBytes(pooled.get());
   Evict();
-  while (absl::IsResourceExhausted(status) && DropOldest()) {
+  while (absl::IsResourceExhausted(status) && DropOldest(/*on_host=*/false)) {
   }
   Settle(pooled);
 }

@@ -186,7 +186,22 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_byte
   return memory;
 }
 
+absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t num_bytes) {
+  if (num_bytes > host_draw_bytes_max_ - host_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("draws have ", host_bytes_, " bytes of the host's memory, of which they may have ",
+                     host_draw_bytes_max_, ", and ", num_bytes, " more are wanted"));
+  }
+  ASSIGN_OR_RETURN(auto memory, cuda::GpuMemory::AllocateOnHost(context_.get(), num_bytes));
+  host_bytes_ += num_bytes;
+  return memory;
+}
+
 void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
+  if (memory->is_on_host()) {
+    host_bytes_ -= memory->num_bytes();
+    return;
+  }
   memory.reset();
   const int64_t unused_max = device_bytes_ / kUnusedShare;
   if (pool_->unused_bytes() <= stuck_bytes_ + unused_max) return;
@@ -194,11 +209,15 @@ void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
   stuck_bytes_ = std::max<int64_t>(0, pool_->unused_bytes() - unused_max / 2);
 }
 
-absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) {
+absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes,
+                                          KeptIn where) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
-  ASSIGN_OR_RETURN(auto kept, Take(num_bytes));
-  RETURN_IF_ERROR(kept->Copy(Memory::Of(memory), offset, 0, num_bytes));
+  ASSIGN_OR_RETURN(auto kept, where == KeptIn::kHost ? TakeOnHost(num_bytes) : Take(num_bytes));
+  if (absl::Status status = kept->Copy(Memory::Of(memory), offset, 0, num_bytes); !status.ok()) {
+    Free(std::move(kept));
+    return status;
+  }
   return OwnTensors(std::make_unique<Memory>(this, std::move(kept), UniqueFd()));
 }
 

@@ -35,7 +35,9 @@ class GpuStore : public TensorStore {
   static absl::StatusOr<std::unique_ptr<GpuStore>> Open(int index);
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
-  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
+  // On the host in memory that the GPU reads across the bus: RESOURCE_EXHAUSTED beyond what it may have there, too.
+  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes,
+                                  KeptIn where) override;
   void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<double> GiveLateWords() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Settle() override;
@@ -52,7 +54,9 @@ class GpuStore : public TensorStore {
   FewAtATime* drawing() override { return &drawing_; }
   bool HasPlenty() override;
   bool EndWaiting() override;
-  // What ends those who wait: once, before anybody else knows this.
+  // Of the host's memory, for tensors that are kept there: none before. Once, before anybody else knows this.
+  void set_host_draw_bytes_max(int64_t num_bytes) { host_draw_bytes_max_ = num_bytes; }
+  // What ends those who wait: likewise.
   void set_end_waiting(std::function<bool()> end_waiting) { end_waiting_ = std::move(end_waiting); }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
@@ -100,6 +104,8 @@ class GpuStore : public TensorStore {
   // do.
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> Take(int64_t num_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> TakeOnHost(int64_t num_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,6 +127,7 @@ class GpuStore : public TensorStore {
   DeviceTurn turn_;                     // never taken by this
   FewAtATime drawing_{kDrawingAtOnce};  // likewise
   std::function<bool()> end_waiting_;
+  int64_t host_draw_bytes_max_ = 0;
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);
@@ -132,6 +139,7 @@ class GpuStore : public TensorStore {
       ABSL_GUARDED_BY(mutex_);  // by handle
   // Unused in the pool when it had last returned what it could: parts of larger pieces.
   int64_t stuck_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of tensors that are kept there
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;

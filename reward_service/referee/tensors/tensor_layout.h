@@ -37,6 +37,7 @@ struct TaskLayout {
   int64_t output_buffer_bytes = 0;
   int64_t reference_us = 0;  // the least that a call took in the oracle, on a GPU; 0: not known
 
+  int64_t buffer_bytes() const { return input_buffer_bytes + output_buffer_bytes; }
   int64_t tensor_bytes() const;      // without gaps and guards
   int64_t own_output_bytes() const;  // of outputs that a program has to write
 };

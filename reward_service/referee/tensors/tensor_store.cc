@@ -42,7 +42,7 @@ class MemoryFiles : public TensorStore {
     ASSIGN_OR_RETURN(auto buffer, SharedBuffer::Create(num_bytes));
     return std::make_unique<HostMemory>(std::move(buffer));
   }
-  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override {
+  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes, KeptIn) override {
     std::unique_ptr<char[]> copy(
         new char[static_cast<size_t>(num_bytes)]);  // make_unique would write it twice
     std::memcpy(copy.get(), memory.Read(offset, num_bytes), static_cast<size_t>(num_bytes));

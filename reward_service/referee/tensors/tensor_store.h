@@ -67,6 +67,10 @@ struct ForeignPlace {
   std::vector<int64_t> strides;
 };
 
+// Where a store keeps a draw: where the programs compute, or where there is more room and each use takes longer, in the
+// host's memory, which for programs of the host is the same.
+enum class KeptIn { kDevice, kHost };
+
 // Where the tensors of programs lie. For one thread, but for Make().
 class TensorStore {
  public:
@@ -74,8 +78,9 @@ class TensorStore {
 
   // Zeros. RESOURCE_EXHAUSTED where there is no memory.
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
-  // A copy of a part of memory that it made; of what is there until Settle().
-  virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) = 0;
+  // A copy of a part of memory that it made; of what is there until Settle(). RESOURCE_EXHAUSTED likewise.
+  virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes,
+                                          KeptIn where) = 0;
   // Makes these copies; their late pairs replace those that were not given. On the host none is late: what is stopped
   // there does nothing.
   virtual void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) {

@@ -271,6 +271,22 @@ Result cuIpcCloseMemHandle(Address address) {
   return 0;
 }
 
+Result cuMemHostAlloc(void** start, size_t num_bytes, unsigned) {
+  RETURN_IF_FAILING();
+  *start = std::malloc(num_bytes);
+  return *start == nullptr ? kOutOfMemory : 0;
+}
+
+Result cuMemFreeHost(void* start) {
+  std::free(start);
+  return 0;
+}
+
+Result cuMemcpyAsync(Address to, Address from, size_t num_bytes, Stream) {
+  std::memcpy(Pointer(to), Pointer(from), num_bytes);
+  return 0;
+}
+
 Result cuMemcpyHtoD_v2(Address to, const void* from, size_t num_bytes) {
   RETURN_IF_FAILING();
   std::memcpy(Pointer(to), from, num_bytes);

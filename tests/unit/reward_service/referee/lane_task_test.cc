@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reward_service/referee/task/task_pool.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
@@ -119,25 +120,94 @@ TEST_CASE(
   CHECK(calls() == 1);
 }
 
-TEST_CASE("on a GPU a task may have tensors as large as its draws leave room for, and is told of more") {
+TEST_CASE(
+    "draws of a task lie on the GPU if there is room, else on the host, and what is larger is refused") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  store->set_host_draw_bytes_max(8 << 20);
+  const auto zygote = StartPuppets();
+  const RefereeFacts facts;
+  int64_t device_bytes = 0, host_bytes = 0;
+  const auto examine = [&](int64_t device_bytes_max, int64_t host_draw_bytes_max) {
+    TaskLimits limits = PuppetTaskLimits();
+    limits.device_bytes_max = device_bytes_max;
+    limits.host_draw_bytes_max = host_draw_bytes_max;
+    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1,
+                      LaneTask::Place(zygote.get(), limits, 1, *store, facts));
+    const absl::Status status = task.Examine();
+    device_bytes = task.DeviceBytes(TaskUse::kTiming);
+    host_bytes = task.HostBytes(TaskUse::kTiming);
+    return status;
+  };
+  CHECK(examine(int64_t{2} << 30, 0).ok());  // two contexts, and small tensors
+  CHECK(host_bytes == 0);
+  const int64_t just_too_little = device_bytes - 1;
+  CHECK(examine(just_too_little, 8 << 20).ok());
+  CHECK(host_bytes > 0);
+  CHECK(device_bytes < just_too_little);
+  const absl::Status refused = examine(just_too_little, host_bytes - 1);
+  CHECK(absl::IsInvalidArgument(refused));
+  INFO(refused.message());
+  CHECK(refused.message().find("for which the GPU has no room") != std::string::npos);
+  CHECK(examine(int64_t{1} << 30, 8 << 20).message().find("and 1.1 GB are there for one task") !=
+        std::string::npos);
+}
+
+TEST_CASE(
+    "of tasks whose draws lie on the host as many are kept as it has room for, and one that is refused has "
+    "none") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
   const auto zygote = StartPuppets();
   const RefereeFacts facts;
-  const auto examine = [&](int64_t device_bytes_max) {
-    TaskLimits limits = PuppetTaskLimits();
-    limits.device_bytes_max = device_bytes_max;
-    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1,
-                      LaneTask::Place(zygote.get(), limits, 1, *store, facts));
-    return task.Examine();
+  TaskLimits limits = PuppetTaskLimits();
+  limits.host_draw_bytes_max = int64_t{1} << 30;
+  const auto place = [&] { return LaneTask::Place(zygote.get(), limits, 1, *store, facts); };
+  const auto soon = [] { return absl::Now() + absl::Seconds(60); };
+  {
+    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, place());
+    REQUIRE(task.Examine().ok());
+    limits.device_bytes_max = task.DeviceBytes(TaskUse::kTiming) - 1;
+  }
+  int64_t host_bytes = 0;
+  {
+    store->set_host_draw_bytes_max(limits.host_draw_bytes_max);
+    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, place());
+    REQUIRE(task.Examine().ok());
+    host_bytes = task.HostBytes(TaskUse::kTiming);
+  }
+  const auto judge = [&](TaskPool* pool, int number) -> std::weak_ptr<PooledTask> {
+    const auto begun = pool->Begin({std::to_string(number), "class Model: pass"}, std::nullopt,
+                                   /*another_follows=*/false, soon());
+    INFO(begun.status());
+    REQUIRE(begun.ok());
+    REQUIRE(pool->AwaitCompleted(*begun, soon()).ok());
+    CHECK(pool->GetExamined({"another", "class Model: pass"}, soon()).ok());
+    pool->End(*begun);
+    return *begun;
   };
-  CHECK(examine(int64_t{2} << 30).ok());  // two contexts, and small tensors
-  const absl::Status refused = examine(int64_t{1} << 30);
-  CHECK(absl::IsInvalidArgument(refused));
-  CHECK(refused.message().find("1.1 GB are there for one task") != std::string::npos);
+  const auto expires = [&](const std::weak_ptr<PooledTask>& task) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    while (!task.expired() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    return task.expired();
+  };
+  limits.host_draw_bytes_max = 4 * host_bytes - 1;
+  store->set_host_draw_bytes_max(limits.host_draw_bytes_max);
+  {
+    TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
+    const auto first = judge(&pool, 1), second = judge(&pool, 2), third = judge(&pool, 3),
+               fourth = judge(&pool, 4);
+    CHECK(expires(first));
+    CHECK_FALSE(third.expired());
+    CHECK_FALSE(fourth.expired());
+  }
+  limits.host_draw_bytes_max = host_bytes - 1;
+  TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
+  const auto refused = pool.Begin({"5", "class Model: pass"}, std::nullopt, false, soon());
+  CHECK(absl::IsInvalidArgument(refused.status()));
 }
 
-TEST_CASE("a GPU of 80 GB has room for the inputs and outputs of KernelBench's largest module") {
+TEST_CASE("a GPU of 80 GB has room for all draws of a call of 2 GB") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
   const PuppetTask puppets;

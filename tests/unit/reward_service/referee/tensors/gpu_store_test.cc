@@ -48,7 +48,7 @@ TEST_CASE("a GPU without memory keeps no copy from being made, however many of i
   std::string text;
   for (size_t i = 0; i < kNumWords; ++i) text += std::to_string(10'000'000 + i);
   (*made)->Write(text.data(), 0, 8 * kNumWords);
-  const auto kept = store->Keep(**made, 0, 8 * kNumWords);
+  const auto kept = store->Keep(**made, 0, 8 * kNumWords, KeptIn::kDevice);
   REQUIRE(kept.ok());
   TensorCopy copy{&*kept, 0, 8 * kNumWords, {}};
   for (int64_t i = 0; i < static_cast<int64_t>(kNumWords); i += 2) copy.late.push_back({8 * i, 8 * (i + 1)});
@@ -68,7 +68,7 @@ TEST_CASE(
   const auto made = store->Make(24), to = store->Make(64);
   REQUIRE((made.ok() && to.ok()));
   (*made)->Write("first---second--third---", 0, 24);
-  const auto kept = store->Keep(**made, 0, 24);
+  const auto kept = store->Keep(**made, 0, 24, KeptIn::kDevice);
   REQUIRE(kept.ok());
   const OwnTensors on_host(std::make_unique<char[]>(8));
   std::memcpy(on_host.get(), "on host-", 8);
@@ -127,7 +127,7 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   const auto store = Open();
   const auto made = store->Make(16);
   REQUIRE(made.ok());
-  auto kept = store->Keep(**made, 0, 16);
+  auto kept = store->Keep(**made, 0, 16, KeptIn::kDevice);
   REQUIRE(kept.ok());
   TensorSpec spec;
   spec.bits = 8;
@@ -164,7 +164,7 @@ TEST_CASE("an output whose elements lie apart is compared as if they did not, an
   const auto made = store->Make(64);
   REQUIRE(made.ok());
   (*made)->Write(reinterpret_cast<const char*>(values.data()), 0, 24);
-  auto kept = store->Keep(**made, 0, 24);
+  auto kept = store->Keep(**made, 0, 24, KeptIn::kDevice);
   REQUIRE(kept.ok());
   (*made)->Write(reinterpret_cast<const char*>(transposed.data()), 0, 28);
   const std::string handle = HandleOf((*made)->fd());
@@ -217,7 +217,7 @@ TEST_CASE("memory of tensors that are kept no more is taken for others, and give
   const int64_t unused_max = store->device_bytes() / 16;
   const auto memory = store->Make(2 * unused_max);
   REQUIRE(memory.ok());
-  const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, 0, num_bytes); };
+  const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, 0, num_bytes, KeptIn::kDevice); };
   REQUIRE(keep(2 * unused_max).ok());  // and freed at once
   gpu.Say(kNoMore);
   (*memory)->Write("xyz", 0, 3);
@@ -234,6 +234,43 @@ TEST_CASE("memory of tensors that are kept no more is taken for others, and give
   CHECK(keep(unused_max).ok());
   gpu.Say(kNoMore);
   CHECK(keep(unused_max).ok());
+  CHECK(store->Health().ok());
+}
+
+TEST_CASE("tensors that are kept on the host are as good to compare, and no more than it may have") {
+  FakeGpu gpu;
+  const auto store = Open();
+  gpu.Say("fail cuMemAllocAsync 2\n");
+  const auto made = store->Make(24);
+  REQUIRE(made.ok());
+  TensorMemory& memory = **made;
+  const double values[] = {1, 2, 3};
+  memory.Write(reinterpret_cast<const char*>(values), 0, 24);
+  const auto keep = [&] { return store->Keep(memory, 0, 24, KeptIn::kHost); };
+  CHECK(absl::IsResourceExhausted(keep().status()));
+  store->set_host_draw_bytes_max(40);
+  {
+    const auto kept = keep();
+    REQUIRE(kept.ok());
+    CHECK(absl::IsResourceExhausted(keep().status()));
+    CHECK(memory.IsSame(*kept, 0, 0, 24));
+    TensorSpec spec;
+    spec.code = 2;
+    spec.bits = 64;
+    spec.shape = {3};
+    spec.num_elements = 3;
+    spec.num_bytes = 24;
+    CHECK(store->CompareInPlace({spec, Tolerance{}, *kept}, memory, 0)->right());
+    memory.Fill(0, 8, 8);
+    const auto wrong = store->CompareInPlace({spec, Tolerance{}, *kept}, memory, 0);
+    REQUIRE(wrong.ok());
+    CHECK(wrong->num_wrong == 1);
+    CHECK(wrong->first_difference == "[1]: 0, expected 2");
+    store->Copy({{.from = &*kept, .offset = 0, .num_bytes = 24, .late = {}}}, &memory);
+    store->Settle();
+    CHECK(memory.IsSame(*kept, 0, 0, 24));
+  }
+  CHECK(keep().ok());
   CHECK(store->Health().ok());
 }
 

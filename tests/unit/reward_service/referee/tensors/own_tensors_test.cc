@@ -18,7 +18,7 @@ constexpr int64_t kNumBytes = 18;
 OwnTensors Kept(TensorStore& store) {
   const auto memory = *store.Make(kNumBytes);
   memory->Write(kText, 0, kNumBytes);
-  OwnTensors kept = *store.Keep(*memory, 0, kNumBytes);
+  OwnTensors kept = *store.Keep(*memory, 0, kNumBytes, KeptIn::kDevice);
   memory->Fill('-', 0, kNumBytes);
   return kept;
 }
@@ -73,7 +73,7 @@ TEST_CASE("an output is compared where it lies, and only beside draws of the sam
   const float expected[] = {0, 0, 1, 2}, actual[] = {1, 2.5F};
   const auto memory = *store->Make(16);
   memory->Write(reinterpret_cast<const char*>(expected), 0, 16);
-  const OwnTensors kept = *store->Keep(*memory, 0, 16);
+  const OwnTensors kept = *store->Keep(*memory, 0, 16, KeptIn::kDevice);
   memory->Write(reinterpret_cast<const char*>(actual), 4, 8);
   const auto wrong = store->CompareInPlace({spec, {}, kept}, *memory, 4);
   REQUIRE(wrong.ok());
