@@ -21,8 +21,8 @@ void CountBytes(PooledTask* pooled) {
   pooled->device_bytes = pooled->host_bytes = 0;
   if (absl::IsInvalidArgument(pooled->status)) return;  // its draws are of no use, and go
   const TaskUse use = pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying;
-  pooled->device_bytes = pooled->task->DeviceBytes(use);
-  pooled->host_bytes = pooled->task->HostBytes(use);
+  pooled->device_bytes = pooled->task->BytesIn(KeptIn::kDevice, use);
+  pooled->host_bytes = pooled->task->BytesIn(KeptIn::kHost, use);
 }
 
 bool WantsCompletion(const PooledTask& pooled) {

@@ -119,16 +119,17 @@ absl::Status PreparedTask::CheckBytes() const {
   const auto gigabytes = [](int64_t bytes) {
     return absl::StrFormat("%.1f GB", 1e-9 * static_cast<double>(bytes));
   };
-  const int64_t device_bytes = DeviceBytes(use_max_), host_bytes = HostBytes(use_max_);
+  const int64_t device_bytes = BytesIn(KeptIn::kDevice, use_max_),
+                host_bytes = BytesIn(KeptIn::kHost, use_max_);
   std::string lacking;
   if (device_bytes > limits_.device_bytes_max) {
     lacking = absl::StrCat("with all that it keeps the task holds ", gigabytes(device_bytes),
                            " of the GPU's memory, and ", gigabytes(limits_.device_bytes_max),
                            " are there for one task");
   } else if (host_bytes > limits_.host_draw_bytes_max) {
-    lacking = absl::StrCat("its draws, for which the GPU has no room, take ", gigabytes(host_bytes),
-                           " of the host's memory, and ", gigabytes(limits_.host_draw_bytes_max),
-                           " are there");
+    lacking =
+        absl::StrCat("its draws, for which the GPU has no room, take ", gigabytes(host_bytes),
+                     " of the host's memory, and ", gigabytes(limits_.host_draw_bytes_max), " are there");
   } else {
     return absl::OkStatus();
   }

@@ -102,10 +102,9 @@ class PreparedTask {
   }
   size_t num_draws_of_turn() const { return static_cast<size_t>(num_batched_calls()); }
 
-  // Of the device's memory, when all is made that this use needs.
-  int64_t DeviceBytes(TaskUse use) const { return BytesIn(KeptIn::kDevice, use); }
-  // Of the host's memory, likewise, where draws lie there that a device has no room for; else 0.
-  int64_t HostBytes(TaskUse use) const { return BytesIn(KeptIn::kHost, use); }
+  // Of the device's memory, or of the host's, where draws lie there that a device has no room for, else 0: when all is
+  // made that this use needs.
+  int64_t BytesIn(KeptIn where, TaskUse use) const;
   // Whether others than its own draws keep so much of the device's memory that who lacked some on this task may have
   // found it without them: else the task alone needs more than there is. Of an examined task for any thread.
   bool IsCrowded() const { return on_device_->IsCrowded(OwnDeviceBytes()); }
@@ -154,7 +153,6 @@ class PreparedTask {
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
-  int64_t BytesIn(KeptIn where, TaskUse use) const;
   // Of the device's memory: of the draws that there are, those on other inputs too, whoever has them; or of what such a
   // task has there beside them.
   int64_t OwnDeviceBytes() const;

@@ -135,8 +135,8 @@ TEST_CASE(
     PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1,
                       LaneTask::Place(zygote.get(), limits, 1, *store, facts));
     const absl::Status status = task.Examine();
-    device_bytes = task.DeviceBytes(TaskUse::kTiming);
-    host_bytes = task.HostBytes(TaskUse::kTiming);
+    device_bytes = task.BytesIn(KeptIn::kDevice, TaskUse::kTiming);
+    host_bytes = task.BytesIn(KeptIn::kHost, TaskUse::kTiming);
     return status;
   };
   CHECK(examine(int64_t{2} << 30, 0).ok());  // two contexts, and small tensors
@@ -167,14 +167,14 @@ TEST_CASE(
   {
     PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, place());
     REQUIRE(task.Examine().ok());
-    limits.device_bytes_max = task.DeviceBytes(TaskUse::kTiming) - 1;
+    limits.device_bytes_max = task.BytesIn(KeptIn::kDevice, TaskUse::kTiming) - 1;
   }
   int64_t host_bytes = 0;
   {
     store->set_host_draw_bytes_max(limits.host_draw_bytes_max);
     PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, place());
     REQUIRE(task.Examine().ok());
-    host_bytes = task.HostBytes(TaskUse::kTiming);
+    host_bytes = task.BytesIn(KeptIn::kHost, TaskUse::kTiming);
   }
   const auto judge = [&](TaskPool* pool, int number) -> std::weak_ptr<PooledTask> {
     const auto begun = pool->Begin({std::to_string(number), "class Model: pass"}, std::nullopt,
@@ -311,13 +311,13 @@ TEST_CASE("a task that is examined holds the next judgement's draws, and what ca
   LaneTask& kept = LaneTask::Of(task);
   const auto num_draws = static_cast<int64_t>(task.verification_draws().size() + task.num_draws_of_turn());
   const int64_t examined = kept.BytesOf(task.layout(), num_draws, TaskUse::kVerifying);
-  CHECK(task.DeviceBytes(TaskUse::kVerifying) == examined);
+  CHECK(task.BytesIn(KeptIn::kDevice, TaskUse::kVerifying) == examined);
   Buffers used = *kept.OwnBuffers(task.layout(), kNative);
   int64_t left = 0;
   for (const auto& output : used.outputs) left += output->num_bytes();
   CHECK(left > 0);
   kept.ReturnBuffers(std::move(used));
-  CHECK(task.DeviceBytes(TaskUse::kVerifying) == examined + left);
+  CHECK(task.BytesIn(KeptIn::kDevice, TaskUse::kVerifying) == examined + left);
 }
 
 TEST_CASE("outputs of native candidates are used again, those of several as well") {
