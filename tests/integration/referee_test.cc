@@ -322,6 +322,22 @@ TEST_CASE("a task may have a thousand parameters, which a candidate may call oth
   CHECK(over.grade().verdict_reason() == "the task has more than 1024 parameters");
 }
 
+TEST_CASE("threads that wait for each other often are verified in time, though they share a core at first") {
+  const std::string layers =
+      "        self.layers = nn.ModuleList(nn.BatchNorm1d(4) for _ in range(32))\n"
+      "    def forward(self, x):\n        for layer in self.layers: x = torch.sin(layer(x))\n"
+      "        return x\n";
+  const TaskSource task = MakeTask(
+      "import torch\nfrom torch import nn\n"
+      "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n" +
+      layers +
+      "def get_inputs():\n    return [torch.randn(16, 4)]\n"
+      "def get_init_inputs():\n    return []\n");
+  const v1::Measurement j = JudgePython(task, kSmallNetworkHead + layers);
+  INFO(j.grade().verdict_reason());
+  CHECK(j.grade().verdict() == v1::VERDICT_CORRECT);
+}
+
 TEST_CASE("a tensor that is returned twice is wrong") {
   const v1::Measurement j =
       JudgePython(TestTask("scaled_relu_square"),

@@ -42,12 +42,16 @@ constexpr int64_t kMappedBytes = int64_t{24} << 30;
 std::vector<std::string> Environment(int num_threads) {
   const std::string threads = absl::StrCat(num_threads);
   // The same malloc on both sides of the comparison: a page fault is no work.
-  return {
+  std::vector<std::string> environment = {
       "PATH=/usr/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", absl::StrCat("OMP_NUM_THREADS=", threads),
       absl::StrCat("MKL_NUM_THREADS=", threads), "OMP_PROC_BIND=false", kMallocTunables,
       "PYTHONDONTWRITEBYTECODE=1",
       // Of torch.compile; the second because more threads are processes that stay. It asks who the user is, too.
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TORCHINDUCTOR_COMPILE_THREADS=1", "LOGNAME=jail"};
+  // Then programs have more threads only where they are verified, first on that one core: a thread that spins there
+  // keeps the one it waits for from running.
+  if (num_threads == 1) environment.push_back("OMP_WAIT_POLICY=passive");
+  return environment;
 }
 
 // What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides. But every
