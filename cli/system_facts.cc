@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "cli/child_process.h"
 #include "cli/scratch_directory.h"
+#include "core/base/available_memory.h"
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "core/base/unique_fd.h"
@@ -145,7 +146,7 @@ void MeasureResources(SystemFacts* facts) {
   facts->cpu_model = ValueIn("/proc/cpuinfo", "model name", ':');
   cpu_set_t cores;
   facts->num_cores = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  facts->memory_available_gb = std::atof(ValueIn("/proc/meminfo", "MemAvailable", ':').c_str()) / 1e6;
+  facts->memory_available_gb = 1e-9 * static_cast<double>(AvailableMemory());
   facts->disk_path = ExecutableDirectory().string();
   struct statvfs disk = {};
   if (statvfs(facts->disk_path.c_str(), &disk) == 0) {

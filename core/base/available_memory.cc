@@ -1,7 +1,6 @@
 #include "core/base/available_memory.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>

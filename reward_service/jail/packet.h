@@ -18,7 +18,7 @@
 
 namespace warpsmith {
 
-// Of which a socket's usual room takes one: 208 KiB. Longer texts travel as descriptors of sealed files.
+// By default a socket has room for 208 KiB. Longer texts travel as descriptors of sealed files.
 constexpr size_t kPacketBytesMax = 192 << 10;
 constexpr int kPacketDescriptorsMax = 32;
 

@@ -382,4 +382,4 @@ def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> 
         try:
             packet.send(channel, answer)
         except ValueError as error:  # the names and shapes are the task's
-            packet.send(channel, Invalid(str(error)))
+            packet.send(channel, Invalid(f"the task's description is too long: {error}"))

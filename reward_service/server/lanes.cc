@@ -96,9 +96,9 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
 
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans) {
   HeldGpus gpus = HoldGpusOf(plans);
-  // Half, for the service, its compilers and CPU lanes have the other; by GPUs.
-  const auto num_gpus = std::count_if(plans.begin(), plans.end(),
-                                      [](const LanePlan& plan) { return !plan.gpu_uuid.empty(); });
+  // GPUs share half of what is available: the service, its compilers and the lanes on cores need the rest.
+  const auto num_gpus =
+      std::count_if(plans.begin(), plans.end(), [](const LanePlan& plan) { return !plan.gpu_uuid.empty(); });
   const int64_t host_draw_bytes_max = AvailableMemory() / 2 / std::max<int64_t>(1, num_gpus);
   std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
   ForEachLane(CoresOf(plans), [&](size_t lane) {

@@ -48,8 +48,8 @@ std::vector<std::string> Environment(int num_threads) {
       "PYTHONDONTWRITEBYTECODE=1",
       // Of torch.compile; the second because more threads are processes that stay. It asks who the user is, too.
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TORCHINDUCTOR_COMPILE_THREADS=1", "LOGNAME=jail"};
-  // Then programs have more threads only where they are verified, first on that one core: a thread that spins there
-  // keeps the one it waits for from running.
+  // Programs of a lane with one core have more threads only while they are verified, at first on that core: one that
+  // spins there keeps the thread it waits for from running.
   if (num_threads == 1) environment.push_back("OMP_WAIT_POLICY=passive");
   return environment;
 }

@@ -19,7 +19,8 @@ bool IsMadeByNeed(const PooledTask& pooled) { return pooled.task->on_device().tu
 
 void CountBytes(PooledTask* pooled) {
   pooled->device_bytes = pooled->host_bytes = 0;
-  if (absl::IsInvalidArgument(pooled->status)) return;  // its draws are of no use, and go
+  // What a task at fault has is of no use, and goes.
+  if (pooled->task == nullptr || absl::IsInvalidArgument(pooled->status)) return;
   const TaskUse use = pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying;
   pooled->device_bytes = pooled->task->BytesIn(KeptIn::kDevice, use);
   pooled->host_bytes = pooled->task->BytesIn(KeptIn::kHost, use);

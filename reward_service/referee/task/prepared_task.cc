@@ -53,7 +53,6 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       num_threads_(num_threads),
       place_(std::move(place)),
       other_inputs_(other_inputs),
-      use_max_(other_inputs ? TaskUse::kVerifying : TaskUse::kTiming),
       on_device_(place_()),
       // On other inputs it is part of another task's step, which has one oracle that others can end.
       turns_(on_device_->turn(), other_inputs.has_value()) {}
@@ -119,8 +118,8 @@ absl::Status PreparedTask::CheckBytes() const {
   const auto gigabytes = [](int64_t bytes) {
     return absl::StrFormat("%.1f GB", 1e-9 * static_cast<double>(bytes));
   };
-  const int64_t device_bytes = BytesIn(KeptIn::kDevice, use_max_),
-                host_bytes = BytesIn(KeptIn::kHost, use_max_);
+  const TaskUse use = other_inputs_ ? TaskUse::kVerifying : TaskUse::kTiming;
+  const int64_t device_bytes = BytesIn(KeptIn::kDevice, use), host_bytes = BytesIn(KeptIn::kHost, use);
   std::string lacking;
   if (device_bytes > limits_.device_bytes_max) {
     lacking = absl::StrCat("with all that it keeps the task holds ", gigabytes(device_bytes),
@@ -135,7 +134,7 @@ absl::Status PreparedTask::CheckBytes() const {
   }
   return TaskAtFault(absl::StrCat("inputs and outputs of a call take ", gigabytes(layout_.buffer_bytes()),
                                   "; ", lacking,
-                                  ": make its tensors smaller, or use a GPU with more memory"));
+                                  ": make its tensors smaller, or use a machine with more memory"));
 }
 
 absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawRequest>& wanted) {
@@ -173,8 +172,12 @@ int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
 }
 
 int64_t PreparedTask::OwnDeviceBytes() const {
-  int64_t bytes = kept_in_ == KeptIn::kDevice ? (counted_.use_count() - 1) * layout_.buffer_bytes()
-                                              : on_device_->BytesOf(layout_, 0, TaskUse::kTiming);
+  int64_t bytes = 0;
+  if (kept_in_ == KeptIn::kDevice) {
+    bytes = (counted_.use_count() - 1) * layout_.buffer_bytes();
+  } else if (!other_inputs_) {
+    bytes = on_device_->BytesOf(layout_, /*num_draws=*/0, TaskUse::kTiming);
+  }
   for (const auto& other : on_other_inputs_) bytes += other->OwnDeviceBytes();
   return bytes;
 }

@@ -47,8 +47,7 @@ struct TaskLimits {
 // Answers of a Python candidate lie in two places that change by turns: both must have been there once before a
 // call is timed.
 inline constexpr int kWarmUpDraws = 2;
-// Of a process that is timed, at most. A call of a task that is too large for the device says enough alone, and each
-// draw of it takes as much memory as it has.
+// Rounds of a process that is timed, at most. Draws on the host are gigabytes each: of one round fewer are needed.
 constexpr int NumRounds(KeptIn kept_in) { return kept_in == KeptIn::kHost ? 1 : kRoundsMax; }
 // No timed call sees an input twice: for the warm-up, those of the rounds, and one to be sampled.
 constexpr int TimingDraws(int num_batched_calls, int num_rounds = kRoundsMax) {
@@ -102,8 +101,8 @@ class PreparedTask {
   }
   size_t num_draws_of_turn() const { return static_cast<size_t>(num_batched_calls()); }
 
-  // Of the device's memory, or of the host's, where draws lie there that a device has no room for, else 0: when all is
-  // made that this use needs.
+  // Bytes of the device's memory that this use needs in all; or of the host's, 0 unless draws lie there for which the
+  // device has no room.
   int64_t BytesIn(KeptIn where, TaskUse use) const;
   // Whether others than its own draws keep so much of the device's memory that who lacked some on this task may have
   // found it without them: else the task alone needs more than there is. Of an examined task for any thread.
@@ -153,8 +152,8 @@ class PreparedTask {
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
-  // Of the device's memory: of the draws that there are, those on other inputs too, whoever has them; or of what such a
-  // task has there beside them.
+  // Bytes of the device's memory that its draws have now, those on other inputs too, whoever holds them; where they lie
+  // on the host, what its processes and their tensors may have.
   int64_t OwnDeviceBytes() const;
   absl::StatusOr<std::unique_ptr<ChildProcess>> StartOracle();
   // Starts it, and opens its window in the same turn. `layout`, where it is not null, is what its answer says.
@@ -186,7 +185,6 @@ class PreparedTask {
   int num_threads_;
   PlaceTask place_;
   std::optional<int> other_inputs_;
-  const TaskUse use_max_;
   absl::Time step_deadline_;
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;

@@ -160,8 +160,11 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
     says_invalid_ |= !made.ok();
     ASSIGN_OR_RETURN(*layout, std::move(made));
     kept_in_ = KeptIn::kDevice;
-    if (!CheckBytes().ok()) kept_in_ = KeptIn::kHost;
-    const absl::Status fits = CheckBytes();
+    absl::Status fits = CheckBytes();
+    if (!fits.ok()) {
+      kept_in_ = KeptIn::kHost;
+      fits = CheckBytes();
+    }
     says_invalid_ |= !fits.ok();
     RETURN_IF_ERROR(fits);
   }

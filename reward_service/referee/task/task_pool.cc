@@ -113,8 +113,7 @@ void TaskPool::Evict() {
     remains->task = std::move(pooled->task);
     remains->fresh = std::exchange(pooled->fresh, {});
     pooled->has_oracle = false;
-    pooled->device_bytes = 0;
-    pooled->host_bytes = 0;
+    CountBytes(pooled.get());
     evicted_.push_back(remains);
   }
   while (IsFull() && DropOldest(/*on_host=*/false)) {

@@ -35,7 +35,8 @@ class GpuStore : public TensorStore {
   static absl::StatusOr<std::unique_ptr<GpuStore>> Open(int index);
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
-  // On the host in memory that the GPU reads across the bus: RESOURCE_EXHAUSTED beyond what it may have there, too.
+  // What is kept on the host is locked there, and the GPU reads it across the bus. RESOURCE_EXHAUSTED also where that
+  // would be more than set_host_draw_bytes_max() allows.
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes,
                                   KeptIn where) override;
   void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -54,7 +55,7 @@ class GpuStore : public TensorStore {
   FewAtATime* drawing() override { return &drawing_; }
   bool HasPlenty() override;
   bool EndWaiting() override;
-  // Of the host's memory, for tensors that are kept there: none before. Once, before anybody else knows this.
+  // What may be kept on the host; nothing before this is called. Once, before anybody else knows this.
   void set_host_draw_bytes_max(int64_t num_bytes) { host_draw_bytes_max_ = num_bytes; }
   // What ends those who wait: likewise.
   void set_end_waiting(std::function<bool()> end_waiting) { end_waiting_ = std::move(end_waiting); }

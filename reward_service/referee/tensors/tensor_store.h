@@ -67,8 +67,8 @@ struct ForeignPlace {
   std::vector<int64_t> strides;
 };
 
-// Where a store keeps a draw: where the programs compute, or where there is more room and each use takes longer, in the
-// host's memory, which for programs of the host is the same.
+// Where a store keeps a draw: on the device where programs compute, or in the host's memory, which has more room and is
+// slower to reach. For programs of the host both are the same.
 enum class KeptIn { kDevice, kHost };
 
 // Where the tensors of programs lie. For one thread, but for Make().
