@@ -15,7 +15,7 @@ char* ReserveAligned(int64_t num_bytes);
 // Ends it all, with what was mapped there.
 void ReleaseAligned(char* start, int64_t num_bytes);
 
-// Gives a shared mapping that begins at a huge page's boundary huge pages where the kernel makes some
+// Gives a mapping that begins at a huge page's boundary huge pages where the kernel makes some
 // (MADV_COLLAPSE, since Linux 6.1), and makes every page present. Keeps what lies there.
 void PopulateHuge(char* start, int64_t num_bytes);
 

@@ -120,15 +120,17 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Allocate(const GpuContext*
   return memory;
 }
 
-absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::AllocateOnHost(const GpuContext* context,
-                                                                     int64_t num_bytes) {
+absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Lock(const GpuContext* context, HostPages pages) {
   const Driver& driver = context->driver();
-  std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
-  memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
+  std::unique_ptr<GpuMemory> memory(new GpuMemory(context, pages.num_bytes()));
+  memory->mapped_bytes_ = static_cast<size_t>(pages.num_bytes());
   RETURN_IF_ERROR(
-      driver.Check(driver.api().cuMemHostAlloc(&memory->on_host_, memory->mapped_bytes_, kHostMemoryMapped),
-                   "cuMemHostAlloc"));
-  memory->address_ = reinterpret_cast<Address>(memory->on_host_);
+      driver.Check(driver.api().cuMemHostRegister_v2(pages.data(), memory->mapped_bytes_, kHostMemoryMapped),
+                   "cuMemHostRegister"));
+  memory->on_host_ = std::move(pages);
+  RETURN_IF_ERROR(driver.Check(
+      driver.api().cuMemHostGetDevicePointer_v2(&memory->address_, memory->on_host_.data(), /*flags=*/0),
+      "cuMemHostGetDevicePointer"));
   return memory;
 }
 
@@ -156,7 +158,7 @@ GpuMemory::~GpuMemory() {
   if (mapped_ || is_on_host())
     (void)context_->Synchronise();  // something may still be written there, or read
   if (is_on_host()) {
-    api.cuMemFreeHost(on_host_);
+    api.cuMemHostUnregister(on_host_.data());
     return;
   }
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
@@ -194,7 +196,7 @@ absl::Status GpuMemory::Read(void* to, int64_t offset, int64_t num_bytes) const 
   if (num_bytes == 0) return absl::OkStatus();
   if (is_on_host()) {
     RETURN_IF_ERROR(context_->Synchronise());
-    std::memcpy(to, static_cast<const char*>(on_host_) + offset, static_cast<size_t>(num_bytes));
+    std::memcpy(to, on_host_.data() + offset, static_cast<size_t>(num_bytes));
     return absl::OkStatus();
   }
   const Driver& driver = context_->driver();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/cuda/driver.h"
+#include "reward_service/cuda/host_pages.h"
 
 namespace warpsmith::cuda {
 
@@ -52,10 +53,9 @@ class GpuMemory {
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Create(const GpuContext* context, int64_t num_bytes);
   // The same from the device's MemoryPool, that no other process can be given.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Allocate(const GpuContext* context, int64_t num_bytes);
-  // The same of the host's, which the GPU reads and writes across the bus, at this address too ("Page-Locked Host
-  // Memory", CUDA C++ Programming Guide). It is there to be copied from and read: neither filled nor written.
-  static absl::StatusOr<std::unique_ptr<GpuMemory>> AllocateOnHost(const GpuContext* context,
-                                                                   int64_t num_bytes);
+  // The host's, locked there, which the GPU reads and writes across the bus ("Page-Locked Host Memory", CUDA C++
+  // Programming Guide). It is there to be copied from and read: neither filled nor written.
+  static absl::StatusOr<std::unique_ptr<GpuMemory>> Lock(const GpuContext* context, HostPages pages);
   // What Export() gave in another process, of the same `num_bytes`.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Import(const GpuContext* context, int fd,
                                                            int64_t num_bytes, Access access);
@@ -67,7 +67,7 @@ class GpuMemory {
   int64_t num_bytes() const { return num_bytes_; }
   // In whole units of the driver.
   int64_t mapped_bytes() const { return static_cast<int64_t>(mapped_bytes_); }
-  bool is_on_host() const { return on_host_ != nullptr; }
+  bool is_on_host() const { return on_host_.data() != nullptr; }
   absl::StatusOr<UniqueFd> Export() const;
 
   // Done in the order in which they are asked for, as kernels on the default stream are. Fill() and Copy() do not wait:
@@ -88,7 +88,7 @@ class GpuMemory {
   Allocation allocation_ = 0;
   bool allocated_ = false;
   bool is_private_ = false;
-  void* on_host_ = nullptr;
+  HostPages on_host_;
   Address address_ = 0;
   size_t mapped_bytes_ = 0;
   bool mapped_ = false;

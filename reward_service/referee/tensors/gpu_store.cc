@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -186,20 +187,46 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_byte
   return memory;
 }
 
-absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t num_bytes) {
-  if (num_bytes > host_draw_bytes_max_ - host_bytes_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("draws have ", host_bytes_, " bytes of the host's memory, of which they may have ",
-                     host_draw_bytes_max_, ", and ", num_bytes, " more are wanted"));
+bool GpuStore::MakeRoomOnHost(int64_t num_bytes) {
+  const int64_t room = host_draw_bytes_max_ - host_bytes_ - num_bytes;
+  while (unused_host_bytes_ > std::max<int64_t>(0, room)) {
+    const auto last = std::prev(unused_on_host_.end());
+    unused_host_bytes_ -= last->first;
+    unused_on_host_.erase(last);
   }
-  ASSIGN_OR_RETURN(auto memory, cuda::GpuMemory::AllocateOnHost(context_.get(), num_bytes));
-  host_bytes_ += num_bytes;
+  return room >= 0;
+}
+
+absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t num_bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(context_->Enter());
+    if (auto unused = unused_on_host_.extract(num_bytes); !unused.empty()) {
+      unused_host_bytes_ -= num_bytes;
+      host_bytes_ += num_bytes;
+      return std::move(unused.mapped());
+    }
+    if (!MakeRoomOnHost(num_bytes)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("draws have ", host_bytes_, " bytes of the host's memory, of which they may have ",
+                       host_draw_bytes_max_, ", and ", num_bytes, " more are wanted"));
+    }
+    host_bytes_ += num_bytes;
+  }
+  absl::StatusOr<cuda::HostPages> pages = cuda::HostPages::Map(num_bytes);  // long, so not with the lock
+  absl::MutexLock lock(&mutex_);
+  auto memory = pages.ok() ? cuda::GpuMemory::Lock(context_.get(), *std::move(pages)) : pages.status();
+  if (!memory.ok()) host_bytes_ -= num_bytes;
   return memory;
 }
 
 void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
   if (memory->is_on_host()) {
-    host_bytes_ -= memory->num_bytes();
+    const int64_t num_bytes = memory->num_bytes();
+    host_bytes_ -= num_bytes;
+    unused_host_bytes_ += num_bytes;
+    unused_on_host_.emplace(num_bytes, std::move(memory));
+    if (host_bytes_ == 0) (void)MakeRoomOnHost(host_draw_bytes_max_);
     return;
   }
   memory.reset();
@@ -211,9 +238,15 @@ void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
 
 absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes,
                                           KeptIn where) {
+  std::unique_ptr<cuda::GpuMemory> kept;
+  if (where == KeptIn::kHost) {
+    ASSIGN_OR_RETURN(kept, TakeOnHost(num_bytes));
+  }
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(context_->Enter());
-  ASSIGN_OR_RETURN(auto kept, where == KeptIn::kHost ? TakeOnHost(num_bytes) : Take(num_bytes));
+  if (kept == nullptr) {
+    RETURN_IF_ERROR(context_->Enter());
+    ASSIGN_OR_RETURN(kept, Take(num_bytes));
+  }
   if (absl::Status status = kept->Copy(Memory::Of(memory), offset, 0, num_bytes); !status.ok()) {
     Free(std::move(kept));
     return status;

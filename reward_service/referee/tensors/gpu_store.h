@@ -38,7 +38,7 @@ class GpuStore : public TensorStore {
   // What is kept on the host is locked there, and the GPU reads it across the bus. RESOURCE_EXHAUSTED also where that
   // would be more than set_host_draw_bytes_max() allows.
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes,
-                                  KeptIn where) override;
+                                  KeptIn where) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Copy(const std::vector<TensorCopy>& copies, TensorMemory* to) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<double> GiveLateWords() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Settle() override;
@@ -105,8 +105,9 @@ class GpuStore : public TensorStore {
   // do.
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> Take(int64_t num_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> TakeOnHost(int64_t num_bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Likewise of the host's, where what is freed stays for draws of the same size until the last of all is freed.
+  absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> TakeOnHost(int64_t num_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MakeRoomOnHost(int64_t num_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -140,7 +141,10 @@ class GpuStore : public TensorStore {
       ABSL_GUARDED_BY(mutex_);  // by handle
   // Unused in the pool when it had last returned what it could: parts of larger pieces.
   int64_t stuck_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of tensors that are kept there
+  int64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of tensors that are kept there, not of what is unused
+  std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> unused_on_host_
+      ABSL_GUARDED_BY(mutex_);  // by bytes
+  int64_t unused_host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;

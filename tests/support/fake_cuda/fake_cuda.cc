@@ -271,14 +271,15 @@ Result cuIpcCloseMemHandle(Address address) {
   return 0;
 }
 
-Result cuMemHostAlloc(void** start, size_t num_bytes, unsigned) {
+Result cuMemHostRegister_v2(void*, size_t, unsigned) {
   RETURN_IF_FAILING();
-  *start = std::malloc(num_bytes);
-  return *start == nullptr ? kOutOfMemory : 0;
+  return 0;
 }
 
-Result cuMemFreeHost(void* start) {
-  std::free(start);
+Result cuMemHostUnregister(void*) { return 0; }
+
+Result cuMemHostGetDevicePointer_v2(Address* address, void* start, unsigned) {
+  *address = reinterpret_cast<Address>(start);
   return 0;
 }
 

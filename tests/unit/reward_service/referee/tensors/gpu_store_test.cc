@@ -271,6 +271,19 @@ TEST_CASE("tensors that are kept on the host are as good to compare, and no more
     CHECK(memory.IsSame(*kept, 0, 0, 24));
   }
   CHECK(keep().ok());
+  // While another draw is there, what is freed serves the next of its size, and makes room for one of another.
+  {
+    const auto other = store->Keep(memory, 0, 8, KeptIn::kHost);
+    REQUIRE(other.ok());
+    CHECK(keep().ok());
+    gpu.Say("fail cuMemHostRegister_v2 2\n");
+    CHECK(keep().ok());
+    CHECK(absl::IsResourceExhausted(store->Keep(memory, 0, 16, KeptIn::kHost).status()));
+    gpu.Say("");
+    CHECK(store->Keep(memory, 0, 16, KeptIn::kHost).ok());
+    CHECK(absl::IsResourceExhausted(store->Keep(memory, 0, 40, KeptIn::kHost).status()));
+  }
+  CHECK(store->Keep(memory, 0, 20, KeptIn::kHost).ok());
   CHECK(store->Health().ok());
 }
 
