@@ -66,6 +66,7 @@ struct FakeMachine {
   std::function<bool()> end_waiting = [] { return false; };  // of a task, alone
   int num_references_ended = 0;
   bool has_plenty = true;
+  bool was_scarce = false;  // for a task, whenever it asks
   bool is_crowded = false;
   int64_t bytes_taken =
       0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
@@ -241,6 +242,8 @@ class FakeTaskOnDevice : public TaskOnDevice {
     return false;
   }
   DeviceTurn* turn() const override { return machine_->turn; }
+  bool WasScarceSince(absl::Time) const override { return machine_->was_scarce; }
+  bool HasPlenty() const override { return machine_->has_plenty; }
   bool IsCrowded(int64_t own_bytes) const override {
     return machine_->is_crowded || machine_->bytes_taken > own_bytes;
   }

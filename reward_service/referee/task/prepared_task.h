@@ -147,7 +147,8 @@ class PreparedTask {
   absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work);
   // Answers of the oracle. For whoever has the turn. Alone the last has left nothing to do on the device: a task harms
   // its own grades alone. Beside others nobody can tell, and whoever is alone next looks. Without answers the oracle is
-  // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy.
+  // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy, or
+  // memory was scarce beside them.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);

@@ -37,6 +37,9 @@ class TaskOnDevice {
   // Whether others than who has `own_bytes` of its memory keep so much that who lacked some may have found it without
   // them.
   virtual bool IsCrowded(int64_t own_bytes) const { return store().IsCrowded(own_bytes); }
+  // Whether memory was scarce since then: what was computed beside others may be of another algorithm for that.
+  virtual bool WasScarceSince(absl::Time since) const { return store().WasScarceSince(since); }
+  virtual bool HasPlenty() const { return store().HasPlenty(); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
   // TensorStore::turn().
   virtual DeviceTurn* turn() const { return nullptr; }

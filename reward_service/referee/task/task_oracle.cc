@@ -1,6 +1,7 @@
 // The oracle of a task: its start, its answers, its end.
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,11 @@ absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
 // Whether a reference says that memory was wanting.
 bool LacksMemory(const absl::Status& status) {
   return absl::IsInvalidArgument(status) && SaysWantOfMemory(StdView(status.message()));
+}
+
+// Whether its answer says how exact a candidate has to be.
+bool SetsTolerances(const nlohmann::json& request) {
+  return Is<oracle::Load>(request) || (Is<oracle::Draw>(request) && Read(request, oracle::Draw::exact));
 }
 
 // An oracle that has used so much of its CPU time that it might not end its next draws.
@@ -80,6 +86,7 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
   }
   std::vector<Packet> answers;
   absl::Status status;
+  const absl::Time since = absl::Now();
   for (const nlohmann::json& request : requests) {
     absl::StatusOr<Packet> answer = oracle_->Ask(request, descriptors, AnswerDeadline());
     status = answer.status();
@@ -94,6 +101,11 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
       oracle_.reset();
       return absl::ResourceExhaustedError("the oracle was killed: the host may lack memory");
     }
+  }
+  // Torch takes other algorithms then, without a word, and they round otherwise than a candidate that has memory.
+  if (!turns_.IsAlone() && status.ok() && std::any_of(requests.begin(), requests.end(), SetsTolerances) &&
+      on_device_->WasScarceSince(since)) {
+    status = absl::ResourceExhaustedError("memory was scarce");
   }
   if (turns_.has_shared() && !status.ok()) oracle_.reset();
   if (is_alone && !(status.ok() && AwaitIdleAlone(on_device_.get(), Behind::kAnswer).ok())) {
@@ -131,6 +143,7 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   turns_.Begin();
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kLoading));
   oracle_ended_ = false;
+  if (!turn->is_shared() && !on_device_->HasPlenty()) (void)on_device_->EndWaiting();
   if (!started.ok() && on_device_->turn() != nullptr) {
     RoomOnDevice room(on_device_.get(), step_deadline_);
     do started = StartOracle();
@@ -164,6 +177,8 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
     if (!fits.ok()) {
       kept_in_ = KeptIn::kHost;
       fits = CheckBytes();
+      // Its oracle needs a part of the device's memory that others seldom leave.
+      turns_.StayAlone();
     }
     says_invalid_ |= !fits.ok();
     RETURN_IF_ERROR(fits);

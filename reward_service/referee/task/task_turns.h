@@ -31,6 +31,9 @@ class TaskTurns {
   bool has_shared() const { return has_shared_; }
   void Begin() { has_shared_ = false; }
 
+  // From now on, as if it was suspected for good.
+  void StayAlone() { is_always_alone_ = true; }
+
   // For any thread.
   void Suspect() { ++num_suspicions_; }
   bool IsAlone() const { return is_always_alone_ || num_suspicions_ > num_cleared_; }
@@ -46,7 +49,7 @@ class TaskTurns {
   absl::Status SeeAlone(absl::FunctionRef<absl::Status()> work, absl::FunctionRef<void()> begin_anew);
 
   DeviceTurn* const turn_;
-  const bool is_always_alone_;
+  std::atomic<bool> is_always_alone_;
   std::atomic<int> num_suspicions_ = 0;
   int num_cleared_ = 0;  // of these
   bool has_shared_ = false;

@@ -136,6 +136,41 @@ TEST_CASE("an oracle that finds no memory on the device has it once those who wa
   }
 }
 
+TEST_CASE("tolerances of an oracle for which memory was scarce beside others are found again alone") {
+  SharedBench bench;
+  bench.machine.was_scarce = true;
+  absl::Status status = absl::UnknownError("not done");
+  absl::Notification done;
+  std::thread maker([&] {
+    status = bench.task->Examine();
+    done.Notify();
+  });
+  CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
+  bench.other.reset();
+  maker.join();
+  CHECK(status.ok());
+}
+
+TEST_CASE("draws that have their tolerances from an oracle that had memory need none") {
+  SharedBench bench;
+  REQUIRE(bench.task->Examine().ok());
+  bench.machine.was_scarce = true;
+  CHECK(bench.task->MakeFresh(1).ok());
+}
+
+TEST_CASE("an oracle that is alone while memory is scarce begins once those who wait there have ended") {
+  SharedBench bench;
+  bench.machine.has_plenty = false;
+  int num_asked = 0;
+  bench.machine.end_waiting = [&] { return ++num_asked > 0; };
+  REQUIRE(bench.task->Examine().ok());
+  CHECK(num_asked == 0);  // beside others
+  bench.task->EndProcesses();
+  bench.other.reset();
+  CHECK(bench.task->MakeFresh(1).ok());
+  CHECK(num_asked == 1);
+}
+
 TEST_CASE("draws for which there is no memory are made once those who wait on the device have ended") {
   const nlohmann::json lacking = {
       {"draw large", {{"op", "failed"}, {"error", "AcceleratorError: CUDA error: out of memory"}}}};

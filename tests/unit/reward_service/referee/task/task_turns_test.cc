@@ -88,6 +88,15 @@ TEST_CASE("a task is cleared some times, and then alone for good") {
   CHECK(bench.num_begun == 2 * 8 + 1);
 }
 
+TEST_CASE("a task that stays alone is not cleared, and has one oracle") {
+  DeviceTurn device;
+  Bench bench(&device);
+  bench.turns.StayAlone();
+  CHECK(bench.Work(kFails, absl::OkStatus()).ok());
+  CHECK(bench.turns.IsAlone());
+  CHECK(bench.num_begun == 0);
+}
+
 TEST_CASE(
     "without a device that is one for all, and where another task sees to it, failures are what they are") {
   DeviceTurn device;
