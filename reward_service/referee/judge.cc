@@ -150,12 +150,16 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   const absl::Time since = absl::Now(), lane_since = lane_since_;
   ASSIGN_OR_RETURN(fault, Time(room, verified.takes_parameters));
   // Who has seen a time of its own must not choose to be timed again.
-  if (!fault || has_timed_ || fault->verdict != v1::VERDICT_RUNTIME_ERROR ||
-      !memory_->IsExcused(*fault, since))
-    return fault;
-  measurement_ = before;
-  lane_since_ = lane_since + (absl::Now() - since);
-  return Time(room, verified.takes_parameters);
+  const auto may_be_timed_again = [&] {
+    return fault && !has_timed_ && fault->verdict == v1::VERDICT_RUNTIME_ERROR;
+  };
+  if (may_be_timed_again() && memory_->IsExcused(*fault, since)) {
+    measurement_ = before;
+    lane_since_ = lane_since + (absl::Now() - since);
+    ASSIGN_OR_RETURN(fault, Time(room, verified.takes_parameters));
+  }
+  if (may_be_timed_again()) RETURN_IF_ERROR(memory_->CheckTasks(*fault, *task_));
+  return fault;
 }
 
 // Beside others, as it was verified. What may be their doing is seen again when the candidate is timed.

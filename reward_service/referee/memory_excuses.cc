@@ -29,12 +29,15 @@ bool MemoryExcuses::IsExcused(const Fault& fault, absl::Time since) {
 
 absl::Status MemoryExcuses::CheckTasks(const Fault& fault, const PreparedTask& task) {
   if (device_->turn() == nullptr || !SaysWantOfMemory(fault.reason)) return absl::OkStatus();
+  // A quarter is plenty for a call of which the device has room for many.
+  const auto left_it_little = [&] {
+    return (task.are_draws_on_host() || !device_->HasPlenty()) && task.IsCrowded();
+  };
   // Its own memory is taken back first, and a driver tells nobody when it is.
   const absl::Time end = absl::Now() + kTakingBackMax;
-  while (!device_->HasPlenty()) {
-    if (absl::Now() > end && task.IsCrowded())
+  while (left_it_little()) {
+    if (absl::Now() > end)
       return absl::ResourceExhaustedError(absl::StrCat("tasks left a candidate no memory: ", fault.reason));
-    if (absl::Now() > end) break;
     poll(nullptr, 0, kTakingBackPauseMs);
   }
   return absl::OkStatus();

@@ -104,6 +104,8 @@ class PreparedTask {
   // Bytes of the device's memory that this use needs in all; or of the host's, 0 unless draws lie there for which the
   // device has no room.
   int64_t BytesIn(KeptIn where, TaskUse use) const;
+  // For there is no room for them on the device. Of an examined task.
+  bool are_draws_on_host() const { return kept_in_ == KeptIn::kHost; }
   // Whether others than its own draws keep so much of the device's memory that who lacked some on this task may have
   // found it without them: else the task alone needs more than there is. Of an examined task for any thread.
   bool IsCrowded() const { return on_device_->IsCrowded(OwnDeviceBytes()); }
@@ -147,8 +149,8 @@ class PreparedTask {
   absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work);
   // Answers of the oracle. For whoever has the turn. Alone the last has left nothing to do on the device: a task harms
   // its own grades alone. Beside others nobody can tell, and whoever is alone next looks. Without answers the oracle is
-  // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy, or
-  // memory was scarce beside them.
+  // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy,
+  // or memory was scarce beside them.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);

@@ -1,6 +1,5 @@
 #include "reward_service/cuda/gpu_memory.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -145,15 +144,6 @@ TEST_CASE("a GPU is idle once no probe had to wait for another's turn") {
   CHECK(absl::IsDeadlineExceeded((*probe)->AwaitIdle(0.01)));
   gpu.Say("fail cuLaunchKernel 719\n");
   CHECK(absl::IsInternal((*probe)->AwaitIdle(1)));
-}
-
-TEST_CASE("pages of the host are zeros, and more than there can be are refused") {
-  const auto pages = HostPages::Map(5000);
-  REQUIRE(pages.ok());
-  CHECK(pages->num_bytes() == 5000);
-  CHECK(std::all_of(pages->data(), pages->data() + 5000, [](char c) { return c == 0; }));
-  CHECK(HostPages::Map(0)->num_bytes() == 1);
-  CHECK(absl::IsResourceExhausted(HostPages::Map(int64_t{1} << 60).status()));
 }
 
 }  // namespace

@@ -91,17 +91,24 @@ TEST_CASE("a candidate that lacks memory which tasks keep is judged again; one t
   DeviceTurn turn;
   for (const char* reason : {"CUDA error: out of memory", "illegal memory access"}) {
     for (const bool tasks_keep_it : {false, true}) {
-      FakeBench bench;
-      bench.machine.turn = &turn;
-      bench.machine.has_plenty = !tasks_keep_it;
-      bench.machine.is_crowded = tasks_keep_it;
-      bench.machine.sealed.calls = FaultAt(0, {v1::VERDICT_RUNTIME_ERROR, reason});
-      const auto measurement = bench.TryRun();
-      if (tasks_keep_it && SaysWantOfMemory(reason)) {
-        CHECK(absl::IsResourceExhausted(measurement.status()));
-      } else {
-        REQUIRE(measurement.ok());
-        CHECK(measurement->grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
+      for (const bool is_timed : {false, true}) {
+        FakeBench bench;
+        bench.machine.turn = &turn;
+        bench.machine.has_plenty = !tasks_keep_it;
+        bench.machine.is_crowded = tasks_keep_it;
+        const Fault fault{v1::VERDICT_RUNTIME_ERROR, reason};
+        if (is_timed) {
+          bench.machine.sealed.timed_calls = [&](int) { return CallResult{60, fault}; };
+        } else {
+          bench.machine.sealed.calls = FaultAt(0, fault);
+        }
+        const auto measurement = bench.TryRun();
+        if (tasks_keep_it && SaysWantOfMemory(reason)) {
+          CHECK(absl::IsResourceExhausted(measurement.status()));
+        } else {
+          REQUIRE(measurement.ok());
+          CHECK(measurement->grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
+        }
       }
     }
   }
