@@ -23,7 +23,7 @@ void CountBytes(PooledTask* pooled) {
   if (pooled->task == nullptr || absl::IsInvalidArgument(pooled->status)) return;
   const TaskUse use = pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying;
   pooled->device_bytes = pooled->task->BytesIn(KeptIn::kDevice, use);
-  pooled->host_bytes = pooled->task->BytesIn(KeptIn::kHost, use);
+  if (!pooled->waits_for_host) pooled->host_bytes = pooled->task->BytesIn(KeptIn::kHost, TaskUse::kTiming);
 }
 
 bool WantsCompletion(const PooledTask& pooled) {
@@ -41,7 +41,8 @@ size_t NumFreshToMake(const PooledTask& pooled) {
 }
 
 bool WantsStep(const PooledTask& pooled) {
-  return !pooled.examined || WantsCompletion(pooled) || NumFreshToMake(pooled) > 0;
+  if (!pooled.examined) return !pooled.waits_for_host;
+  return WantsCompletion(pooled) || NumFreshToMake(pooled) > 0;
 }
 
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue) {

@@ -24,17 +24,19 @@ struct PooledTask {
   absl::Status status;
   uint64_t last_used = 0;
   int64_t device_bytes = 0;  // as of its last step
-  int64_t host_bytes = 0;    // likewise
-  int num_uses = 0;          // judgements; a task's draws retire after a number of them
+  int64_t host_bytes =
+      0;             // likewise, and what it will need to be timed, so that it has that once it is begun
+  int num_uses = 0;  // judgements; a task's draws retire after a number of them
   // A candidate is right. Where a device is one for all, the task is completed for that alone, and the memory that
   // timing needs is counted from then on: where no candidate is right nobody needs those draws, nor a reference, whose
   // process costs a context, of which a driver makes few a second.
   bool wants_timing = false;
-  bool is_judged = false;      // and nobody else begins to judge it
-  int num_waiting = 0;         // judgements that have begun to wait for it
-  int num_awaiting_steps = 0;  // who waits for its steps, so that they are done before those of others
-  bool wants_fresh = false;    // a judgement waits for fresh draws, or will, beside the present one
-  FreshDraws fresh;            // that nobody has; some are what judgements have left
+  bool is_judged = false;       // and nobody else begins to judge it
+  int num_waiting = 0;          // judgements that have begun to wait for it
+  int num_awaiting_steps = 0;   // who waits for its steps, so that they are done before those of others
+  bool wants_fresh = false;     // a judgement waits for fresh draws, or will, beside the present one
+  FreshDraws fresh;             // that nobody has; some are what judgements have left
+  bool waits_for_host = false;  // for room for its draws there, before it is examined
   bool has_oracle = false;
   bool busy = false;  // a step of it is queued or done
 };

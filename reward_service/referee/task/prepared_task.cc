@@ -59,7 +59,9 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
 
 absl::Status PreparedTask::Examine() {
   BeginStep();
-  return SeeAloneIfItFails([this] { return ExamineInStep(); });
+  const absl::Status status = SeeAloneIfItFails([this] { return ExamineInStep(); });
+  if (absl::IsCancelled(status)) CloseOracle();
+  return status;
 }
 
 absl::Status PreparedTask::ExamineInStep() {

@@ -80,8 +80,11 @@ class PreparedTask {
   PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, Zygote* parent, int num_threads,
                PlaceTask place, std::optional<int> other_inputs = std::nullopt);
 
+  // CANCELLED: its draws would lie on the host, which it may not use; are_draws_on_host(), and BytesIn() says how much.
   absl::Status Examine();
   absl::Status Complete();
+  // Whether it may have draws on the host, where many tasks share what there is. True until it is said.
+  void set_may_use_host(bool may) { may_use_host_ = may; }
   // Of the task's own distribution.
   absl::StatusOr<FreshDraws> MakeFresh(size_t num_draws);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
@@ -213,7 +216,8 @@ class PreparedTask {
   std::unique_ptr<TaskOnDevice> on_device_;
   std::atomic<bool> oracle_ended_ = false;  // by EndProcesses()
   bool says_invalid_ = false;               // the task, in good order, since the step began
-  TaskTurns turns_;                         // begun anew with each oracle
+  bool may_use_host_ = true;
+  TaskTurns turns_;  // begun anew with each oracle
 };
 
 }  // namespace warpsmith

@@ -53,7 +53,7 @@ absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> w
     BeginStep();
   };
   // Want of memory is an exception of Torch's, which is none of these words.
-  const auto is_certain = [this] { return says_invalid_; };
+  const auto is_certain = [this] { return says_invalid_ || (are_draws_on_host() && !may_use_host_); };
   says_invalid_ = false;
   absl::Status status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
   if (LacksMemory(status) && IsCrowded()) {
@@ -182,6 +182,7 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
     }
     says_invalid_ |= !fits.ok();
     RETURN_IF_ERROR(fits);
+    if (are_draws_on_host() && !may_use_host_) return absl::CancelledError("its draws would lie on the host");
   }
   RETURN_IF_ERROR(OpenWindow());
   return std::move(answer);

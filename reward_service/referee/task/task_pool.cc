@@ -83,6 +83,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task =
         std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
+    pooled->task->set_may_use_host(false);
     CountBytes(pooled.get());
     Enqueue(pooled);
   }
@@ -119,6 +120,29 @@ void TaskPool::Evict() {
   while (IsFull() && DropOldest(/*on_host=*/false)) {
   }
   while (HostIsFull() && DropOldest(/*on_host=*/true)) {
+  }
+  GiveHostMemory();
+}
+
+void TaskPool::GiveHostMemory() {
+  for (;;) {
+    std::shared_ptr<PooledTask> first;
+    for (const auto& [key, pooled] : tasks_) {
+      if (pooled->waits_for_host && (first == nullptr || pooled->last_used < first->last_used))
+        first = pooled;
+    }
+    if (first == nullptr) return;
+    first->waits_for_host = false;
+    CountBytes(first.get());
+    while (HostIsFull() && DropOldest(/*on_host=*/true)) {
+    }
+    if (HostIsFull()) {
+      first->waits_for_host = true;
+      CountBytes(first.get());
+      return;
+    }
+    first->task->set_may_use_host(true);
+    Enqueue(first);
   }
 }
 
@@ -347,13 +371,14 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
 }
 
 void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status) {
-  pooled->status = status;
+  pooled->waits_for_host = absl::IsCancelled(status);
+  pooled->status = pooled->waits_for_host ? absl::OkStatus() : status;
   pooled->has_oracle = true;
   CountBytes(pooled.get());
+  Settle(pooled);
   Evict();
   while (absl::IsResourceExhausted(status) && DropOldest(/*on_host=*/false)) {
   }
-  Settle(pooled);
 }
 
 void TaskPool::CloseIdleOracles() {

@@ -78,6 +78,8 @@ class TaskPool {
   bool HostIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tasks that wait for the host's memory, who came first first: idle ones of that kind make room for them.
+  void GiveHostMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetGo(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeEvicted() ABSL_LOCKS_EXCLUDED(mutex_);

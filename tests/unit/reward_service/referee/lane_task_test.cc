@@ -1,6 +1,7 @@
 #include "reward_service/referee/lane_task.h"
 
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -154,8 +155,9 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "of tasks whose draws lie on the host as many are kept as it has room for, and one that is refused has "
-    "none") {
+    "of tasks whose draws lie on the host as many are kept as it has room for, one more waits, and one that "
+    "is "
+    "refused has none") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
   const auto zygote = StartPuppets();
@@ -200,6 +202,25 @@ TEST_CASE(
     CHECK(expires(first));
     CHECK_FALSE(third.expired());
     CHECK_FALSE(fourth.expired());
+  }
+  {
+    limits.host_draw_bytes_max = 2 * host_bytes - 1;
+    TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
+    const auto begin = [&](int number, absl::Time deadline) {
+      return pool.Begin({std::to_string(number), "class Model: pass"}, std::nullopt, false, deadline);
+    };
+    auto first = begin(1, soon());
+    REQUIRE(first.ok());
+    CHECK(absl::IsDeadlineExceeded(begin(2, absl::Now() + absl::Milliseconds(300)).status()));
+    std::thread other([&] {
+      const auto second = begin(2, soon());
+      CHECK(second.status() == absl::OkStatus());
+      if (second.ok()) CHECK(pool.AwaitCompleted(*second, soon()).ok());
+      if (second.ok()) pool.End(*second);
+    });
+    CHECK(pool.AwaitCompleted(*first, soon()).ok());
+    pool.End(*std::move(first));
+    other.join();
   }
   limits.host_draw_bytes_max = host_bytes - 1;
   TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
