@@ -1,6 +1,8 @@
 #include "reward_service/referee/lane_task.h"
 
+#include <memory>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -154,37 +156,51 @@ TEST_CASE(
         std::string::npos);
 }
 
-TEST_CASE(
-    "of tasks whose draws lie on the host as many are kept as it has room for, one more waits, and one that "
-    "is "
-    "refused has none") {
-  const FakeGpu gpu;
-  const auto store = *GpuStore::Open(0);
-  const auto zygote = StartPuppets();
-  const RefereeFacts facts;
-  TaskLimits limits = PuppetTaskLimits();
-  limits.host_draw_bytes_max = int64_t{1} << 30;
-  const auto place = [&] { return LaneTask::Place(zygote.get(), limits, 1, *store, facts); };
-  const auto soon = [] { return absl::Now() + absl::Seconds(60); };
-  {
-    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, place());
-    REQUIRE(task.Examine().ok());
-    limits.device_bytes_max = task.BytesIn(KeptIn::kDevice, TaskUse::kTiming) - 1;
-  }
-  int64_t host_bytes = 0;
-  {
+// Tasks of puppets on a GPU that has no room for their draws, and a host that has room for some.
+struct HostDrawsBench {
+  HostDrawsBench() {
+    limits.host_draw_bytes_max = int64_t{1} << 30;
     store->set_host_draw_bytes_max(limits.host_draw_bytes_max);
-    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, place());
+    {
+      PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, Place());
+      REQUIRE(task.Examine().ok());
+      limits.device_bytes_max = task.BytesIn(KeptIn::kDevice, TaskUse::kTiming) - 1;
+    }
+    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, Place());
     REQUIRE(task.Examine().ok());
     host_bytes = task.BytesIn(KeptIn::kHost, TaskUse::kTiming);
   }
+  PlaceTask Place() const { return LaneTask::Place(zygote.get(), limits, 1, *store, facts); }
+  std::unique_ptr<TaskPool> Pool(int64_t host_bytes_max) {
+    limits.host_draw_bytes_max = host_bytes_max;
+    return std::make_unique<TaskPool>(limits, zygote.get(), &PuppetLane(), Place(), 8);
+  }
+
+  const FakeGpu gpu;
+  const std::unique_ptr<GpuStore> store = *GpuStore::Open(0);
+  const std::unique_ptr<Zygote> zygote = StartPuppets();
+  const RefereeFacts facts;
+  TaskLimits limits = PuppetTaskLimits();
+  int64_t host_bytes = 0;  // of one task
+};
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
+
+absl::StatusOr<std::shared_ptr<PooledTask>> Begin(TaskPool* pool, int number, absl::Time deadline = Soon()) {
+  return pool->Begin({std::to_string(number), "class Model: pass"}, std::nullopt, /*another_follows=*/false,
+                     deadline);
+}
+
+TEST_CASE(
+    "of tasks whose draws lie on the host as many are kept as it has room for, and one that is refused has "
+    "none") {
+  HostDrawsBench bench;
   const auto judge = [&](TaskPool* pool, int number) -> std::weak_ptr<PooledTask> {
-    const auto begun = pool->Begin({std::to_string(number), "class Model: pass"}, std::nullopt,
-                                   /*another_follows=*/false, soon());
+    const auto begun = Begin(pool, number);
     INFO(begun.status());
     REQUIRE(begun.ok());
-    REQUIRE(pool->AwaitCompleted(*begun, soon()).ok());
-    CHECK(pool->GetExamined({"another", "class Model: pass"}, soon()).ok());
+    REQUIRE(pool->AwaitCompleted(*begun, Soon()).ok());
+    CHECK(pool->GetExamined({"another", "class Model: pass"}, Soon()).ok());
     pool->End(*begun);
     return *begun;
   };
@@ -193,39 +209,33 @@ TEST_CASE(
     while (!task.expired() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
     return task.expired();
   };
-  limits.host_draw_bytes_max = 4 * host_bytes - 1;
-  store->set_host_draw_bytes_max(limits.host_draw_bytes_max);
   {
-    TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
-    const auto first = judge(&pool, 1), second = judge(&pool, 2), third = judge(&pool, 3),
-               fourth = judge(&pool, 4);
+    const auto pool = bench.Pool(4 * bench.host_bytes - 1);
+    const auto first = judge(pool.get(), 1), second = judge(pool.get(), 2), third = judge(pool.get(), 3),
+               fourth = judge(pool.get(), 4);
     CHECK(expires(first));
     CHECK_FALSE(third.expired());
     CHECK_FALSE(fourth.expired());
   }
-  {
-    limits.host_draw_bytes_max = 2 * host_bytes - 1;
-    TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
-    const auto begin = [&](int number, absl::Time deadline) {
-      return pool.Begin({std::to_string(number), "class Model: pass"}, std::nullopt, false, deadline);
-    };
-    auto first = begin(1, soon());
-    REQUIRE(first.ok());
-    CHECK(absl::IsDeadlineExceeded(begin(2, absl::Now() + absl::Milliseconds(300)).status()));
-    std::thread other([&] {
-      const auto second = begin(2, soon());
-      CHECK(second.status() == absl::OkStatus());
-      if (second.ok()) CHECK(pool.AwaitCompleted(*second, soon()).ok());
-      if (second.ok()) pool.End(*second);
-    });
-    CHECK(pool.AwaitCompleted(*first, soon()).ok());
-    pool.End(*std::move(first));
-    other.join();
-  }
-  limits.host_draw_bytes_max = host_bytes - 1;
-  TaskPool pool(limits, zygote.get(), &PuppetLane(), place(), 8);
-  const auto refused = pool.Begin({"5", "class Model: pass"}, std::nullopt, false, soon());
-  CHECK(absl::IsInvalidArgument(refused.status()));
+  CHECK(absl::IsInvalidArgument(Begin(bench.Pool(bench.host_bytes - 1).get(), 5).status()));
+}
+
+TEST_CASE("a task for whose draws the host has no room waits until those of others have gone") {
+  HostDrawsBench bench;
+  const auto pool = bench.Pool(2 * bench.host_bytes - 1);
+  auto first = Begin(pool.get(), 1);
+  REQUIRE(first.ok());
+  CHECK(absl::IsDeadlineExceeded(Begin(pool.get(), 2, absl::Now() + absl::Milliseconds(300)).status()));
+  std::thread other([&] {
+    auto second = Begin(pool.get(), 2);
+    CHECK(second.status() == absl::OkStatus());
+    if (!second.ok()) return;
+    CHECK(pool->AwaitCompleted(*second, Soon()).ok());
+    pool->End(*std::move(second));
+  });
+  CHECK(pool->AwaitCompleted(*first, Soon()).ok());
+  pool->End(*std::move(first));
+  other.join();
 }
 
 TEST_CASE("a GPU of 80 GB has room for all draws of a call of 2 GB") {
