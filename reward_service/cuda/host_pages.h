@@ -13,7 +13,8 @@ namespace warpsmith::cuda {
 class HostPages {
  public:
   // At least one byte. Zeros, every page present: for a driver that locks memory this is most of the time, in which it
-  // has its locks. RESOURCE_EXHAUSTED where there is no room for them.
+  // has its locks. RESOURCE_EXHAUSTED where there are no addresses for them; of memory
+  // that it has promised and lacks a kernel tells nobody.
   static absl::StatusOr<HostPages> Map(int64_t num_bytes);
 
   HostPages() = default;

@@ -64,15 +64,22 @@ absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded) {
 
 absl::StatusOr<RecordedList> Recorder::Record(const TaskSource& task, int program_fd,
                                               absl::Time deadline) const {
-  const auto pooled = pool_->GetExamined(task, deadline);
+  auto pooled = pool_->GetExamined(task, deadline);
   if (absl::IsInvalidArgument(pooled.status()))  // the task's fault, and here it means the program's
     return absl::FailedPreconditionError(pooled.status().message());
   RETURN_IF_ERROR(pooled.status());
+  absl::StatusOr<RecordedList> recorded = RecordOf(*pooled.value()->task, program_fd, deadline);
+  pool_->Return(*std::move(pooled));
+  return recorded;
+}
+
+absl::StatusOr<RecordedList> Recorder::RecordOf(const PreparedTask& task, int program_fd,
+                                                absl::Time deadline) const {
   ASSIGN_OR_RETURN(const std::string source,
                    SharedBuffer::ReadText(program_fd, service::Judge::kSourceBytesMax));
   const bool has_triton = store_->on_gpu() && !zygote_->triton_version().empty();
   const bool wants_kernels = has_triton && absl::StrContains(source, "triton");
-  Subject subject{*pooled.value()->task, program_fd, wants_kernels, deadline};
+  Subject subject{task, program_fd, wants_kernels, deadline};
   absl::StatusOr<Recording> recording = RecordAnywhere(subject);
   if (subject.own_kernels && WantsFiles(recording.status())) {
     if (!absl::StrContains(source, "load_inline")) return NothingRecorded();

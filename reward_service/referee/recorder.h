@@ -73,6 +73,7 @@ class Recorder {
     absl::Time deadline;
   };
 
+  absl::StatusOr<RecordedList> RecordOf(const PreparedTask& task, int program_fd, absl::Time deadline) const;
   absl::StatusOr<Recording> RecordAnywhere(const Subject& subject) const;
   absl::StatusOr<Recording> RecordOnGpu(const Subject& subject) const;
   absl::StatusOr<Recording> RecordOn(Place place, const Subject& subject) const;

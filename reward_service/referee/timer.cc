@@ -262,8 +262,8 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
-  if (auto fault = CallCandidate(sides, first, sampler, &round.candidate.front())) return fault;
   has_timed_ = true;
+  if (auto fault = CallCandidate(sides, first, sampler, &round.candidate.front())) return fault;
   if (!is_long) {
     if (auto fault = CallCandidate(sides, second, sampler, &round.candidate.back())) return fault;
   }

@@ -36,6 +36,8 @@ size_t NumFreshToMake(const PooledTask& pooled) {
   const size_t lacking = pooled.is_judged && pooled.completed ? of_judgement - task.num_own_draws() : 0;
   if (had < lacking) return lacking - had;
   if (!pooled.wants_fresh) return 0;
+  // Each is gigabytes: they are made in the place of those of the judgement before.
+  if (pooled.is_judged && task.are_draws_on_host()) return 0;
   const size_t of_next = pooled.completed ? of_judgement : std::min(of_judgement, task.num_draws_of_turn());
   return lacking + of_next - std::min(had, lacking + of_next);
 }
@@ -50,6 +52,26 @@ void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_p
   if (place == queue->end()) return;
   queue->erase(place);
   queue->push_front(pooled);
+}
+
+int64_t HostBytes(const PooledTasks& tasks) {
+  int64_t bytes = 0;
+  for (const auto& [key, pooled] : tasks) bytes += pooled->host_bytes;
+  return bytes;
+}
+
+int64_t HostBytesInHands(const PooledTasks& tasks) {
+  int64_t bytes = 0;
+  for (const auto& [key, pooled] : tasks) bytes += pooled.use_count() > 1 ? pooled->host_bytes : 0;
+  return bytes;
+}
+
+std::shared_ptr<PooledTask> FirstThatWaitsForHost(const PooledTasks& tasks) {
+  std::shared_ptr<PooledTask> first;
+  for (const auto& [key, pooled] : tasks) {
+    if (pooled->waits_for_host && (first == nullptr || pooled->last_used < first->last_used)) first = pooled;
+  }
+  return first;
 }
 
 std::shared_ptr<PooledTask> OracleToClose(const PooledTasks& tasks) {

@@ -24,8 +24,8 @@ struct PooledTask {
   absl::Status status;
   uint64_t last_used = 0;
   int64_t device_bytes = 0;  // as of its last step
-  int64_t host_bytes =
-      0;             // likewise, and what it will need to be timed, so that it has that once it is begun
+  // Likewise of the host's, but all that it needs to be timed; 0 while it waits for that.
+  int64_t host_bytes = 0;
   int num_uses = 0;  // judgements; a task's draws retire after a number of them
   // A candidate is right. Where a device is one for all, the task is completed for that alone, and the memory that
   // timing needs is counted from then on: where no candidate is right nobody needs those draws, nor a reference, whose
@@ -59,6 +59,11 @@ size_t NumFreshToMake(const PooledTask& pooled);
 bool WantsStep(const PooledTask& pooled);
 // Has a step of it, if it waits in the queue, done next.
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue);
+// Of the host's memory, what tasks have, or those that somebody has in hand.
+int64_t HostBytes(const PooledTasks& tasks);
+int64_t HostBytesInHands(const PooledTasks& tasks);
+// Of those that wait for it the one to which nobody has asked for longest; null where none waits.
+std::shared_ptr<PooledTask> FirstThatWaitsForHost(const PooledTasks& tasks);
 // Of the tasks that have an oracle on the host the one that was used least lately; null while there are few.
 std::shared_ptr<PooledTask> OracleToClose(const PooledTasks& tasks);
 

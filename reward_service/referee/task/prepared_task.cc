@@ -34,10 +34,9 @@ bool IsForTiming(const Draw& draw, bool has_parameters) {
 // Beside those of verification, when all is made that this use needs.
 int64_t NumOtherDraws(KeptIn where, TaskUse use, int num_batched_calls) {
   if (use == TaskUse::kVerifying) return num_batched_calls;
-  const int num_rounds = NumRounds(where);
-  const int64_t num_fresh = FreshDrawsWanted(num_batched_calls, num_rounds);
-  // Those of the next judgement, too; on the host, where there is a limit, also those of the last until they are freed.
-  return TimingDraws(num_batched_calls, num_rounds) + (where == KeptIn::kHost ? 2 : 1) * num_fresh;
+  const int64_t num_timing = TimingDraws(num_batched_calls, NumRounds(where));
+  if (where == KeptIn::kHost) return num_timing;
+  return num_timing + FreshDrawsWanted(num_batched_calls);  // those of the next judgement, too
 }
 
 }  // namespace

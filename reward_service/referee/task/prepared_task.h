@@ -80,7 +80,8 @@ class PreparedTask {
   PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, Zygote* parent, int num_threads,
                PlaceTask place, std::optional<int> other_inputs = std::nullopt);
 
-  // CANCELLED: its draws would lie on the host, which it may not use; are_draws_on_host(), and BytesIn() says how much.
+  // CANCELLED: its draws would lie on the host, which it may not use; are_draws_on_host(), and BytesIn() says how much,
+  // without what those on other inputs may need there.
   absl::Status Examine();
   absl::Status Complete();
   // Whether it may have draws on the host, where many tasks share what there is. True until it is said.

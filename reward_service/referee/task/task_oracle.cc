@@ -84,6 +84,8 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     oracle_.reset();
     return absl::ResourceExhaustedError("another process keeps the GPU busy");
   }
+  const bool sets_tolerances = std::any_of(requests.begin(), requests.end(), SetsTolerances);
+  if (sets_tolerances && turns_.IsAlone() && !on_device_->HasPlenty()) (void)on_device_->EndWaiting();
   std::vector<Packet> answers;
   absl::Status status;
   const absl::Time since = absl::Now();
@@ -103,7 +105,7 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     }
   }
   // Torch takes other algorithms then, without a word, and they round otherwise than a candidate that has memory.
-  if (!turns_.IsAlone() && status.ok() && std::any_of(requests.begin(), requests.end(), SetsTolerances) &&
+  if (!turns_.IsAlone() && status.ok() && !says_invalid_ && sets_tolerances &&
       on_device_->WasScarceSince(since)) {
     status = absl::ResourceExhaustedError("memory was scarce");
   }
@@ -143,7 +145,6 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   turns_.Begin();
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kLoading));
   oracle_ended_ = false;
-  if (!turn->is_shared() && !on_device_->HasPlenty()) (void)on_device_->EndWaiting();
   if (!started.ok() && on_device_->turn() != nullptr) {
     RoomOnDevice room(on_device_.get(), step_deadline_);
     do started = StartOracle();

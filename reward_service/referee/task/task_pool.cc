@@ -93,108 +93,6 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
   return result;
 }
 
-bool TaskPool::IsFull() const {
-  int64_t device_bytes = 0;
-  for (const auto& [key, pooled] : tasks_) device_bytes += pooled->device_bytes;
-  return tasks_.size() > num_tasks_max_ || device_bytes > device_bytes_max_;
-}
-
-bool TaskPool::HostIsFull() const {
-  int64_t host_bytes = 0;
-  for (const auto& [key, pooled] : tasks_) host_bytes += pooled->host_bytes;
-  return host_bytes > limits_.host_draw_bytes_max;
-}
-
-// What a task at fault has left is worth nothing; that it is at fault is remembered. Then the least recently used
-// first, sparing those in somebody's hands.
-void TaskPool::Evict() {
-  for (auto& [key, pooled] : tasks_) {
-    if (pooled->status.ok() || pooled->task == nullptr || pooled.use_count() > 1) continue;
-    const std::shared_ptr<PooledTask> remains = MakePooled();
-    remains->task = std::move(pooled->task);
-    remains->fresh = std::exchange(pooled->fresh, {});
-    pooled->has_oracle = false;
-    CountBytes(pooled.get());
-    evicted_.push_back(remains);
-  }
-  while (IsFull() && DropOldest(/*on_host=*/false)) {
-  }
-  while (HostIsFull() && DropOldest(/*on_host=*/true)) {
-  }
-  GiveHostMemory();
-}
-
-void TaskPool::GiveHostMemory() {
-  for (;;) {
-    std::shared_ptr<PooledTask> first;
-    for (const auto& [key, pooled] : tasks_) {
-      if (pooled->waits_for_host && (first == nullptr || pooled->last_used < first->last_used))
-        first = pooled;
-    }
-    if (first == nullptr) return;
-    first->waits_for_host = false;
-    CountBytes(first.get());
-    while (HostIsFull() && DropOldest(/*on_host=*/true)) {
-    }
-    if (HostIsFull()) {
-      first->waits_for_host = true;
-      CountBytes(first.get());
-      return;
-    }
-    first->task->set_may_use_host(true);
-    Enqueue(first);
-  }
-}
-
-// Of all, or of those that have draws on the host. False where all are in somebody's hands.
-bool TaskPool::DropOldest(bool on_host) {
-  auto oldest = tasks_.end();
-  for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
-    if (it->second.use_count() > 1 || (on_host && it->second->host_bytes == 0)) continue;
-    if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
-  }
-  if (oldest == tasks_.end()) return false;
-  Drop(std::move(oldest->second));
-  tasks_.erase(oldest);
-  return true;
-}
-
-void TaskPool::MakeRoom() {
-  absl::MutexLock lock(&mutex_);
-  while (DropOldest(/*on_host=*/false)) {
-  }
-}
-
-// Ends of processes and memory that is given back are work for a GPU, too, that would disturb who is timed there.
-void TaskPool::FreeEvicted() {
-  std::vector<std::shared_ptr<PooledTask>> evicted;
-  {
-    absl::MutexLock lock(&mutex_);
-    evicted.swap(evicted_);
-  }
-  for (const auto& pooled : evicted) {
-    const auto turn = TurnToEnd(pooled->task->on_device().turn());
-    std::unique_ptr<PreparedTask> task;
-    {
-      absl::MutexLock lock(&mutex_);
-      task = std::move(pooled->task);  // which EndOracles() does not see any more
-    }
-    pooled->fresh.clear();
-  }
-}
-
-void TaskPool::FreeUsed() {
-  std::vector<UsedDraws> used;
-  {
-    absl::MutexLock lock(&mutex_);
-    used.swap(used_);
-  }
-  for (UsedDraws& of_judgement : used) {
-    const auto turn = TurnToEnd(of_judgement.turn);
-    of_judgement.draws.clear();
-  }
-}
-
 absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& source,
                                                             std::optional<uint64_t> seed,
                                                             bool another_follows, absl::Time deadline) {
@@ -241,14 +139,19 @@ absl::Status TaskPool::AwaitCompleted(const std::shared_ptr<PooledTask>& pooled,
 void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
   FreshDraws used;
   DeviceTurn* const turn = pooled->task->on_device().turn();
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto& draw : pooled->task->Forget()) {
+      // As many as two judgements have, as while it lasted.
+      const bool is_kept = !draw->shown && pooled->fresh.size() < 2 * pooled->task->num_fresh_draws();
+      (is_kept ? pooled->fresh : used).push_back(std::move(draw));
+    }
+  }
+  if (pooled->task->are_draws_on_host()) used.clear();  // no work for a GPU
   absl::MutexLock lock(&mutex_);
   pooled->is_judged = false;
-  for (auto& draw : pooled->task->Forget()) {
-    // As many as two judgements have, as while it lasted.
-    const bool is_kept = !draw->shown && pooled->fresh.size() < 2 * pooled->task->num_fresh_draws();
-    (is_kept ? pooled->fresh : used).push_back(std::move(draw));
-  }
   if (!used.empty()) used_.push_back({turn, std::move(used)});
+  if (!pooled->busy) Settle(pooled);
   LetGo(std::move(pooled));
 }
 
@@ -272,16 +175,9 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::GetExamined(const TaskSour
   return pooled;
 }
 
-// Whoever is the last to have a task in hand has it freed where it is at fault or retired, be it the caller or the
-// thread that did a step of it.
-void TaskPool::LetGo(std::shared_ptr<PooledTask> pooled) {
-  Drop(std::move(pooled));
-  Evict();
-}
-
-// What nobody else has is freed by the threads that make tasks.
-void TaskPool::Drop(std::shared_ptr<PooledTask> pooled) {
-  if (pooled.use_count() == 1 && pooled->task != nullptr) evicted_.push_back(std::move(pooled));
+void TaskPool::Return(std::shared_ptr<PooledTask> pooled) {
+  absl::MutexLock lock(&mutex_);
+  LetGo(std::move(pooled));
 }
 
 absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::FunctionRef<bool()> ready,
@@ -292,6 +188,8 @@ absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::Fu
   ++pooled->num_awaiting_steps;
   const bool in_time = mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline);
   --pooled->num_awaiting_steps;
+  if (!in_time && pooled->waits_for_host)
+    return absl::ResourceExhaustedError("other tasks had the host's memory until the deadline");
   if (!in_time) return absl::DeadlineExceededError("the task was not ready before the deadline");
   return pooled->status;
 }

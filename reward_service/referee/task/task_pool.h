@@ -40,7 +40,8 @@ class TaskPool {
   // A judgement begins, of which some draws are its own: the task, once it can be used for verification and the
   // judgement of it before has ended. With `another_follows` draws for another one are made meanwhile.
   // INVALID_ARGUMENT: the task is at fault, and why. DEADLINE_EXCEEDED; INTERNAL or RESOURCE_EXHAUSTED for failures of
-  // the machine. The holder keeps the task alive, and must End() it before it begins another judgement of it.
+  // the machine, and where others had the host's memory until the deadline. The holder keeps the task alive, and must
+  // End() it before it begins another judgement of it.
   absl::StatusOr<std::shared_ptr<PooledTask>> Begin(const TaskSource& source, std::optional<uint64_t> seed,
                                                     bool another_follows, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,9 +61,10 @@ class TaskPool {
   // that wait to be freed, and each task has the device alone from now on.
   void EndOracles() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does.
+  // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does. Return() gives it back.
   absl::StatusOr<std::shared_ptr<PooledTask>> GetExamined(const TaskSource& source, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(std::shared_ptr<PooledTask> pooled) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Status Await(const std::shared_ptr<PooledTask>& pooled, absl::FunctionRef<bool()> ready,
@@ -75,10 +77,11 @@ class TaskPool {
   void WantTiming(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
   bool DropOldest(bool on_host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HostIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropFromHost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tasks that wait for the host's memory, who came first first: idle ones of that kind make room for them.
+  // To tasks that wait for it, first to whom nobody has asked for longest: idle ones make room if that helps. Once they
+  // are freed, too, for it is theirs until then.
   void GiveHostMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetGo(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

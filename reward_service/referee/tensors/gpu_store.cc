@@ -197,6 +197,12 @@ bool GpuStore::MakeRoomOnHost(int64_t num_bytes) {
   return room >= 0;
 }
 
+void GpuStore::ReturnUnusedOfHost() {
+  if (host_bytes_ > 0) return;
+  unused_on_host_.clear();
+  unused_host_bytes_ = 0;
+}
+
 absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t num_bytes) {
   {
     absl::MutexLock lock(&mutex_);
@@ -216,7 +222,9 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t nu
   absl::StatusOr<cuda::HostPages> pages = cuda::HostPages::Map(num_bytes);  // long, so not with the lock
   absl::MutexLock lock(&mutex_);
   auto memory = pages.ok() ? cuda::GpuMemory::Lock(context_.get(), *std::move(pages)) : pages.status();
-  if (!memory.ok()) host_bytes_ -= num_bytes;
+  if (memory.ok()) return memory;
+  host_bytes_ -= num_bytes;
+  ReturnUnusedOfHost();
   return memory;
 }
 
@@ -226,7 +234,7 @@ void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
     host_bytes_ -= num_bytes;
     unused_host_bytes_ += num_bytes;
     unused_on_host_.emplace(num_bytes, std::move(memory));
-    if (host_bytes_ == 0) (void)MakeRoomOnHost(host_draw_bytes_max_);
+    ReturnUnusedOfHost();
     return;
   }
   memory.reset();

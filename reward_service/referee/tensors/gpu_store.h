@@ -108,6 +108,7 @@ class GpuStore : public TensorStore {
   // Likewise of the host's, where what is freed stays for draws of the same size until the last of all is freed.
   absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> TakeOnHost(int64_t num_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   bool MakeRoomOnHost(int64_t num_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReturnUnusedOfHost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // where nothing is kept there
   void Free(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
