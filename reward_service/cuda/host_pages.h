@@ -12,9 +12,9 @@ namespace warpsmith::cuda {
 // No child of this process has them: what a GPU writes there would go to the pages that a child shares. Movable.
 class HostPages {
  public:
-  // At least one byte. Zeros, every page present: for a driver that locks memory this is most of the time, in which it
-  // has its locks. RESOURCE_EXHAUSTED where there are no addresses for them; of memory
-  // that it has promised and lacks a kernel tells nobody.
+  // At least one byte. Zeros, every page present: that is most of the time that a driver takes to lock new memory, and
+  // here it holds none of its locks. RESOURCE_EXHAUSTED where there are no addresses left. Where the host lacks memory
+  // that it has promised, the kernel kills a process instead.
   static absl::StatusOr<HostPages> Map(int64_t num_bytes);
 
   HostPages() = default;

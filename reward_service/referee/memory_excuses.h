@@ -25,9 +25,10 @@ class MemoryExcuses {
   // Of a candidate's fault: whether it may have come of memory that kept processes had since then, which have ended
   // now. The candidate is to be seen once more. Once a judgement: from then on MakeRoom() leaves none beside it.
   bool IsExcused(const Fault& fault, absl::Time since);
-  // Of a candidate's fault that is not excused: RESOURCE_EXHAUSTED where it says that it lacked memory, and tasks have
-  // more than a quarter of it once the process has ended, and leave less than a quarter, or its own draws lie on the
-  // host: it may need more. It is to be judged again when nobody else is.
+  // Of a candidate's fault that is not excused: RESOURCE_EXHAUSTED, to be judged again when nobody else is, where
+  // it says that it lacked memory and tasks may be to blame. They are where, once its process has ended, others than
+  // its own task have over a quarter of the memory, and less than a quarter is free. Of a task whose draws lie on the
+  // host no part that is free is enough: its candidates may need more.
   absl::Status CheckTasks(const Fault& fault, const PreparedTask& task);
   // `attempt` for the reference, and where others keep memory once more without kept processes. RESOURCE_EXHAUSTED:
   // memory that others keep is wanting still, which is no fault of the task's.

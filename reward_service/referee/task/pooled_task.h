@@ -62,7 +62,7 @@ void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_p
 // Of the host's memory, what tasks have, or those that somebody has in hand.
 int64_t HostBytes(const PooledTasks& tasks);
 int64_t HostBytesInHands(const PooledTasks& tasks);
-// Of those that wait for it the one to which nobody has asked for longest; null where none waits.
+// Of those that wait for it the one that was asked for least recently; null where none waits.
 std::shared_ptr<PooledTask> FirstThatWaitsForHost(const PooledTasks& tasks);
 // Of the tasks that have an oracle on the host the one that was used least lately; null while there are few.
 std::shared_ptr<PooledTask> OracleToClose(const PooledTasks& tasks);

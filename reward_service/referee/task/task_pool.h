@@ -80,8 +80,8 @@ class TaskPool {
   void DropFromHost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // To tasks that wait for it, first to whom nobody has asked for longest: idle ones make room if that helps. Once they
-  // are freed, too, for it is theirs until then.
+  // To tasks that wait for it, in the order in which they were asked for last. Idle tasks are dropped where that makes
+  // enough room. What a dropped task has counts until it is freed.
   void GiveHostMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetGo(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -188,19 +188,18 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_byte
 }
 
 bool GpuStore::MakeRoomOnHost(int64_t num_bytes) {
-  const int64_t room = host_draw_bytes_max_ - host_bytes_ - num_bytes;
-  while (unused_host_bytes_ > std::max<int64_t>(0, room)) {
-    const auto last = std::prev(unused_on_host_.end());
-    unused_host_bytes_ -= last->first;
-    unused_on_host_.erase(last);
+  int64_t room = host_draw_bytes_max_ - host_bytes_ - num_bytes;
+  for (const auto& [unused_bytes, memory] : unused_on_host_) room -= unused_bytes;
+  while (room < 0 && !unused_on_host_.empty()) {
+    const auto largest = std::prev(unused_on_host_.end());
+    room += largest->first;
+    unused_on_host_.erase(largest);
   }
   return room >= 0;
 }
 
 void GpuStore::ReturnUnusedOfHost() {
-  if (host_bytes_ > 0) return;
-  unused_on_host_.clear();
-  unused_host_bytes_ = 0;
+  if (host_bytes_ == 0) unused_on_host_.clear();
 }
 
 absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t num_bytes) {
@@ -208,7 +207,6 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::TakeOnHost(int64_t nu
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(context_->Enter());
     if (auto unused = unused_on_host_.extract(num_bytes); !unused.empty()) {
-      unused_host_bytes_ -= num_bytes;
       host_bytes_ += num_bytes;
       return std::move(unused.mapped());
     }
@@ -232,7 +230,6 @@ void GpuStore::Free(std::unique_ptr<cuda::GpuMemory> memory) {
   if (memory->is_on_host()) {
     const int64_t num_bytes = memory->num_bytes();
     host_bytes_ -= num_bytes;
-    unused_host_bytes_ += num_bytes;
     unused_on_host_.emplace(num_bytes, std::move(memory));
     ReturnUnusedOfHost();
     return;

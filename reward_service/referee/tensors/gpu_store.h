@@ -145,7 +145,6 @@ class GpuStore : public TensorStore {
   int64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of tensors that are kept there, not of what is unused
   std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> unused_on_host_
       ABSL_GUARDED_BY(mutex_);  // by bytes
-  int64_t unused_host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;

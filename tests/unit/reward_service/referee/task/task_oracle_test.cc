@@ -38,6 +38,20 @@ TEST_CASE("oracles compute beside each other on a device that is one for all") {
   CHECK(bench.task->MakeFresh(bench.task->num_fresh_draws()).ok());
 }
 
+// What comes of it, where it waits until nobody else has the device.
+absl::Status ExamineUntilAlone(SharedBench* bench) {
+  absl::Status status = absl::UnknownError("not done");
+  absl::Notification done;
+  std::thread maker([&] {
+    status = bench->task->Examine();
+    done.Notify();
+  });
+  CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
+  bench->other.reset();
+  maker.join();
+  return status;
+}
+
 TEST_CASE("what fails beside others is no task's fault before it has failed alone") {
   const nlohmann::json failed = {{"op", "failed"}, {"error", "out of memory"}};
   for (const char* op : {"load", "window", "draw large"}) {
@@ -46,15 +60,7 @@ TEST_CASE("what fails beside others is no task's fault before it has failed alon
       script["children"]["0"] = {{op, failed}};
       if (fails_alone) script["answers"] = {{op, failed}};
       SharedBench bench(script);
-      absl::Status status = absl::UnknownError("not done");
-      absl::Notification done;
-      std::thread maker([&] {
-        status = bench.task->Examine();
-        done.Notify();
-      });
-      CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
-      bench.other.reset();
-      maker.join();
+      const absl::Status status = ExamineUntilAlone(&bench);
       CHECK(status == (fails_alone ? absl::InvalidArgumentError("out of memory") : absl::OkStatus()));
       if (!fails_alone)
         CHECK(bench.task->verification_draws().size() == bench.task->construction_draws().size());
@@ -139,19 +145,18 @@ TEST_CASE("an oracle that finds no memory on the device has it once those who wa
 TEST_CASE("tolerances of an oracle for which memory was scarce beside others are found again alone") {
   SharedBench bench;
   bench.machine.was_scarce = true;
-  absl::Status status = absl::UnknownError("not done");
-  absl::Notification done;
-  std::thread maker([&] {
-    status = bench.task->Examine();
-    done.Notify();
-  });
-  CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
-  bench.other.reset();
-  maker.join();
-  CHECK(status.ok());
+  CHECK(ExamineUntilAlone(&bench).ok());
 }
 
-TEST_CASE("draws that have their tolerances from an oracle that had memory need none") {
+TEST_CASE("a fault that an oracle finds while memory is scarce beside others is the task's all the same") {
+  nlohmann::json script;
+  script["children"]["0"] = {{"load", {{"op", "invalid"}, {"error", "output 0 cannot be told from zero"}}}};
+  SharedBench bench(script);
+  bench.machine.was_scarce = true;
+  CHECK(bench.task->Examine() == absl::InvalidArgumentError("output 0 cannot be told from zero"));
+}
+
+TEST_CASE("draws whose tolerances are known already are made beside others, though memory is scarce") {
   SharedBench bench;
   REQUIRE(bench.task->Examine().ok());
   bench.machine.was_scarce = true;
