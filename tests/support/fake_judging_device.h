@@ -67,7 +67,7 @@ struct FakeMachine {
   int num_references_ended = 0;
   bool has_plenty = true;
   bool was_scarce = false;  // for a task, whenever it asks
-  bool is_crowded = false;
+  std::function<bool()> is_crowded = [] { return false; };
   int64_t bytes_taken =
       0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
   int num_batched_calls = 1;
@@ -245,7 +245,7 @@ class FakeTaskOnDevice : public TaskOnDevice {
   bool WasScarceSince(absl::Time) const override { return machine_->was_scarce; }
   bool HasPlenty() const override { return machine_->has_plenty; }
   bool IsCrowded(int64_t own_bytes) const override {
-    return machine_->is_crowded || machine_->bytes_taken > own_bytes;
+    return machine_->is_crowded() || machine_->bytes_taken > own_bytes;
   }
   absl::Status AwaitIdle(Behind) override { return machine_->idle(); }
   int NumBatchedCalls(const TaskLayout&) const override { return machine_->num_batched_calls; }

@@ -105,6 +105,7 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
     const absl::Status status = other->ExamineInStep();
     set_in_making(nullptr);
     step_deadline_ = other->step_deadline_;  // it may have waited for its turn
+    has_made_room_ |= other->has_made_room_;
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
     }

@@ -154,7 +154,7 @@ class PreparedTask {
   // Answers of the oracle. For whoever has the turn. Alone the last has left nothing to do on the device: a task harms
   // its own grades alone. Beside others nobody can tell, and whoever is alone next looks. Without answers the oracle is
   // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy,
-  // or memory was scarce beside them.
+  // or the memory that it lacked, or memory was scarce beside them.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
@@ -217,6 +217,7 @@ class PreparedTask {
   std::unique_ptr<TaskOnDevice> on_device_;
   std::atomic<bool> oracle_ended_ = false;  // by EndProcesses()
   bool says_invalid_ = false;               // the task, in good order, since the step began
+  bool has_made_room_ = false;  // others that kept memory which its oracle lacked have ended, in this step
   bool may_use_host_ = true;
   TaskTurns turns_;  // begun anew with each oracle
 };

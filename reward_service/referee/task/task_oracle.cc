@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/shared_buffer.h"
@@ -26,9 +25,14 @@ absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
   return idle;
 }
 
-// Whether a reference says that memory was wanting.
-bool LacksMemory(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) && SaysWantOfMemory(StdView(status.message()));
+// What a reference says that found no memory; empty of others.
+std::string WantOfMemory(const std::vector<Packet>& answers) {
+  for (const Packet& answer : answers) {
+    if (!Is<oracle::Failed>(answer.fields)) continue;
+    std::string error = Read(answer.fields, oracle::Failed::error);
+    if (SaysWantOfMemory(error)) return error;
+  }
+  return "";
 }
 
 // Whether its answer says how exact a candidate has to be.
@@ -55,23 +59,11 @@ absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> w
   // Want of memory is an exception of Torch's, which is none of these words.
   const auto is_certain = [this] { return says_invalid_ || (are_draws_on_host() && !may_use_host_); };
   says_invalid_ = false;
-  absl::Status status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
-  if (LacksMemory(status) && IsCrowded()) {
-    // Candidates that wait to be timed may keep what it lacks, one of this task, too, and its own reference.
-    begin_anew();
-    bool have_ended = false;
-    {
-      const auto turn = TakeTurn(TurnFor::kEnding);  // alone, for it is suspected
-      if (turn.ok() && turns_.IsAlone()) {
-        have_ended = on_device_->EndWaiting();
-        have_ended |= on_device_->EndReference();
-      }
-    }
-    if (have_ended) status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
-  }
-  if (!LacksMemory(status)) return status;
-  CloseOracle();
-  return IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
+  has_made_room_ = false;
+  const absl::Status status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
+  if (!absl::IsResourceExhausted(status) || !has_made_room_) return status;
+  begin_anew();
+  return turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
 }
 
 absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nlohmann::json>& requests,
@@ -120,6 +112,16 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     if (status.ok()) return TaskAtFault("the reference leaves work on the GPU behind");
   }
   RETURN_IF_ERROR(status);
+  // Others give none up before this turn ends: only now it shows whether they had what was wanting.
+  if (const std::string wanted = WantOfMemory(answers); is_alone && !wanted.empty()) {
+    oracle_.reset();
+    if (IsCrowded()) {
+      // Candidates that wait to be timed may keep it, one of this task, too, and its own reference.
+      has_made_room_ |= on_device_->EndWaiting();
+      has_made_room_ |= on_device_->EndReference();
+      return absl::ResourceExhaustedError(TaskAtFault(wanted).message());
+    }
+  }
   return answers;
 }
 

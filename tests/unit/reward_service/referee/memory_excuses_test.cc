@@ -95,7 +95,7 @@ TEST_CASE("a candidate that lacks memory which tasks keep is judged again; one t
         FakeBench bench;
         bench.machine.turn = &turn;
         bench.machine.has_plenty = !tasks_keep_it;
-        bench.machine.is_crowded = tasks_keep_it;
+        bench.machine.is_crowded = [&] { return tasks_keep_it; };
         const Fault fault{v1::VERDICT_RUNTIME_ERROR, reason};
         if (is_timed) {
           bench.machine.sealed.timed_calls = [&](int) { return CallResult{60, fault}; };

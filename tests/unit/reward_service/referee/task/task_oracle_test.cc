@@ -185,7 +185,7 @@ TEST_CASE("draws for which there is no memory are made once those who wait on th
     for (const char* child : {"0", "1"}) script["children"][child] = lacking;
     if (is_kept_for_good) script["answers"] = lacking;
     SharedBench bench(script);
-    bench.machine.is_crowded = true;
+    bench.machine.is_crowded = [] { return true; };
     bench.other.reset();
     int num_asked = 0;
     bench.machine.end_waiting = [&] {
@@ -194,7 +194,7 @@ TEST_CASE("draws for which there is no memory are made once those who wait on th
     };
     const absl::Status status = bench.task->Examine();
     CHECK(status.code() == (is_kept_for_good ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk));
-    CHECK(num_asked == 1);
+    CHECK(num_asked == (is_kept_for_good ? 2 : 1));
   }
 }
 
@@ -221,11 +221,25 @@ TEST_CASE("memory that an oracle lacked is the task's fault where others keep li
     nlohmann::json script;
     script["answers"]["draw large"] = failed;
     SharedBench bench(script);
-    bench.machine.is_crowded = is_crowded;
+    bench.machine.is_crowded = [&] { return is_crowded; };
     bench.other.reset();
     const absl::Status status = bench.task->Examine();
     CHECK(status.code() ==
           (is_crowded ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument));
+  }
+}
+
+TEST_CASE("memory that an oracle lacked is no task's fault where others keep it until its turn ends") {
+  for (const char* op : {"load", "window", "draw large"}) {
+    nlohmann::json script;
+    script["answers"][op] = {{"op", "failed"}, {"error", "OutOfMemoryError: CUDA out of memory"}};
+    SharedBench bench(script);
+    bench.other.reset();
+    bench.machine.is_crowded = [&] {
+      return !DeviceTurn::Take(&bench.turn, DeviceTurn::Kind::kShared, TurnFor::kEnding, absl::Now()).ok();
+    };
+    INFO(op);
+    CHECK(absl::IsResourceExhausted(bench.task->Examine()));
   }
 }
 
