@@ -66,16 +66,19 @@ def read_answers(path: Path) -> list[Answer]:
 def graded(grade: Grade) -> Row:
     """What is kept of a grade."""
     compiled = grade.message.get("compile", {})
+    timing = grade.message.get("timing", {})
     return {
         "verdict": grade.verdict.value,
         "reason": grade.reason,
         "speedup": grade.speedup,
+        "speedup_interval": [timing.get("speedupLow"), timing.get("speedupHigh")],
+        "distinguishable": bool(timing.get("distinguishable", False)),
         "compiled": bool(compiled.get("attempted", False)),
         "cached": bool(compiled.get("cached", False)),
         "headers": compiled.get("headers", ""),
         "compile_seconds": float(grade.message.get("cost", {}).get("compileSeconds", 0.0)),
         "cost": grade.message.get("cost", {}),
-        "own_kernels": bool(grade.message.get("timing", {}).get("librariesWithheld", False)),
+        "own_kernels": bool(timing.get("librariesWithheld", False)),
         "gpu": grade.message.get("environment", {}).get("gpu", {}).get("name", ""),
     }
 
