@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind ki
   had_alone_ |= kind == DeviceTurn::Kind::kAlone;
   if (kind == DeviceTurn::Kind::kAlone) {
     RETURN_IF_ERROR(ClearDevice());
-    memory_->MakeRoom();
+    memory_->MakeRoom(tools_.pool);
   }
   RETURN_IF_ERROR(turn->HoldLane());
   CountWaiting(since);
@@ -264,6 +264,7 @@ absl::Status Judge::AwaitReference() {
 
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
+  RETURN_IF_ERROR(memory_->CheckRoom(*task_, tools_.pool));
   const absl::Time preparing = absl::Now();
   RETURN_IF_ERROR(memory_->Try(*task_, [&] { return device_->PrepareTiming(*task_); }));
   CountWaiting(preparing);
@@ -282,7 +283,7 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
   if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
   had_alone_ = true;
   RETURN_IF_ERROR(ClearDevice());
-  memory_->MakeRoom();
+  memory_->MakeRoom(tools_.pool);
   return memory_->Try(*task_, [&] { return device_->PrepareReference(*task_); });
 }
 

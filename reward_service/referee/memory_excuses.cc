@@ -13,10 +13,28 @@ namespace {
 constexpr absl::Duration kTakingBackMax = absl::Seconds(1);
 constexpr int kTakingBackPauseMs = 20;
 
+// Whether memory is wanting still when a driver has taken back what processes had that have ended: it tells nobody.
+bool IsWantingStill(absl::FunctionRef<bool()> is_wanting) {
+  const absl::Time end = absl::Now() + kTakingBackMax;
+  while (is_wanting()) {
+    if (absl::Now() > end) return true;
+    poll(nullptr, 0, kTakingBackPauseMs);
+  }
+  return false;
+}
+
 }  // namespace
 
-void MemoryExcuses::MakeRoom() {
+void MemoryExcuses::MakeRoom(TaskPool* pool) {
   if (has_lacked_ || !device_->HasPlenty()) (void)device_->KillKeptCandidates();
+  if (!device_->HasPlenty() && pool->EndReferences())
+    (void)IsWantingStill([&] { return !device_->HasPlenty(); });
+}
+
+absl::Status MemoryExcuses::CheckRoom(const PreparedTask& task, TaskPool* pool) {
+  if (device_->turn() == nullptr || device_->HasPlenty() || !task.IsCrowded()) return absl::OkStatus();
+  if (pool->num_judged() < 2) return absl::OkStatus();  // there will never be more
+  return absl::ResourceExhaustedError("tasks left too little memory to time a candidate");
 }
 
 // A hang, or a HACK, does not come of that.
@@ -33,14 +51,9 @@ absl::Status MemoryExcuses::CheckTasks(const Fault& fault, const PreparedTask& t
   const auto left_it_little = [&] {
     return (task.are_draws_on_host() || !device_->HasPlenty()) && task.IsCrowded();
   };
-  // Its own memory is taken back first, and a driver tells nobody when it is.
-  const absl::Time end = absl::Now() + kTakingBackMax;
-  while (left_it_little()) {
-    if (absl::Now() > end)
-      return absl::ResourceExhaustedError(absl::StrCat("tasks left a candidate no memory: ", fault.reason));
-    poll(nullptr, 0, kTakingBackPauseMs);
-  }
-  return absl::OkStatus();
+  // Its own memory is taken back first.
+  if (!IsWantingStill(left_it_little)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("tasks left a candidate no memory: ", fault.reason));
 }
 
 absl::Status MemoryExcuses::Try(const PreparedTask& task, absl::FunctionRef<absl::Status()> attempt) {

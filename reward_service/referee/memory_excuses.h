@@ -8,6 +8,7 @@
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/task/prepared_task.h"
+#include "reward_service/referee/task/task_pool.h"
 
 namespace warpsmith {
 
@@ -19,9 +20,12 @@ class MemoryExcuses {
   // `device` outlives it.
   explicit MemoryExcuses(JudgingDevice* device) : device_(device) {}
 
-  // Before anything runs that counts: kept processes end where they may leave it too little memory. What lacks memory
-  // may go a slower way without a word.
-  void MakeRoom();
+  // Before anything runs that counts: kept processes end where they may leave it too little memory, and then the
+  // references of all tasks of `pool`. What lacks memory may go a slower way without a word.
+  void MakeRoom(TaskPool* pool);
+  // After that, before anything is timed: RESOURCE_EXHAUSTED, to be judged again when nobody else is, where tasks of
+  // `pool` that are judged beside this one leave too little still.
+  absl::Status CheckRoom(const PreparedTask& task, TaskPool* pool);
   // Of a candidate's fault: whether it may have come of memory that kept processes had since then, which have ended
   // now. The candidate is to be seen once more. Once a judgement: from then on MakeRoom() leaves none beside it.
   bool IsExcused(const Fault& fault, absl::Time since);

@@ -72,6 +72,7 @@ def graded(grade: Grade) -> Row:
         "reason": grade.reason,
         "speedup": grade.speedup,
         "speedup_interval": [timing.get("speedupLow"), timing.get("speedupHigh")],
+        "median_us": {side: timing.get(side, {}).get("medianUs") for side in ("reference", "candidate")},
         "distinguishable": bool(timing.get("distinguishable", False)),
         "compiled": bool(compiled.get("attempted", False)),
         "cached": bool(compiled.get("cached", False)),

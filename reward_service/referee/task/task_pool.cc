@@ -155,6 +155,12 @@ void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
   LetGo(std::move(pooled));
 }
 
+int TaskPool::num_judged() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(
+      std::count_if(tasks_.begin(), tasks_.end(), [](const auto& entry) { return entry.second->is_judged; }));
+}
+
 void TaskPool::EndOracles() {
   absl::MutexLock lock(&mutex_);
   for (const std::weak_ptr<PooledTask>& made : all_) {

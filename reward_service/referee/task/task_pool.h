@@ -54,12 +54,17 @@ class TaskPool {
   // where nobody else has it, are freed by those who make tasks: on a device that is one for all in a turn, so that
   // this disturbs nobody who is timed, and the judgement does not wait for it.
   void End(std::shared_ptr<PooledTask> pooled) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Tasks between Begin() and End().
+  int num_judged() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets go of all tasks that are in nobody's hands: who lacked a device's memory may find it then.
   void MakeRoom() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For whoever has the device's turn alone and finds work there: oracles and references of all tasks end, those too
   // that wait to be freed, and each task has the device alone from now on.
   void EndOracles() ABSL_LOCKS_EXCLUDED(mutex_);
+  // For whoever has the turn alone and may lack memory: references of all tasks end, and are started again where they
+  // are needed next. Whether there were any.
+  bool EndReferences() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does. Return() gives it back.
   absl::StatusOr<std::shared_ptr<PooledTask>> GetExamined(const TaskSource& source, absl::Time deadline)
@@ -103,7 +108,7 @@ class TaskPool {
   const int64_t device_bytes_max_;
   const uint64_t secret_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   PooledTasks tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
   std::vector<std::weak_ptr<PooledTask>> all_

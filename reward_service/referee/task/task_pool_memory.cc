@@ -74,6 +74,16 @@ void TaskPool::MakeRoom() {
   }
 }
 
+bool TaskPool::EndReferences() {
+  bool have_ended = false;
+  absl::MutexLock lock(&mutex_);
+  for (const std::weak_ptr<PooledTask>& made : all_) {
+    const std::shared_ptr<PooledTask> pooled = made.lock();
+    if (pooled != nullptr && pooled->task != nullptr) have_ended |= pooled->task->on_device().EndReference();
+  }
+  return have_ended;
+}
+
 // Ends of processes and memory that is given back are work for a GPU, too, that would disturb who is timed there.
 void TaskPool::FreeEvicted() {
   std::vector<std::shared_ptr<PooledTask>> evicted;

@@ -131,6 +131,47 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("references of all tasks end before a candidate is timed while memory is scarce") {
+  DeviceTurn turn;
+  for (const bool has_plenty : {true, false}) {
+    FakeBench bench;
+    bench.machine.turn = &turn;
+    bench.machine.has_plenty = has_plenty;
+    bench.machine.sealed.timed_calls = [&](int) {
+      CHECK((bench.machine.num_references_ended > 0) == !has_plenty);
+      return CallResult{60};
+    };
+    CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  }
+}
+
+TEST_CASE(
+    "a candidate is not timed while other tasks that are judged leave little memory, but judged again") {
+  DeviceTurn turn;
+  for (const bool has_plenty : {true, false}) {
+    for (const bool judges_others : {true, false}) {
+      FakeBench bench;
+      bench.machine.turn = &turn;
+      bench.machine.has_plenty = has_plenty;
+      bench.machine.is_crowded = [] { return true; };
+      TaskSource other_task = PuppetTaskSource();
+      other_task.key += " of another";
+      std::shared_ptr<PooledTask> other;
+      if (judges_others) {
+        other = bench.pool.Begin(other_task, std::nullopt, false, absl::Now() + absl::Minutes(1)).value();
+      }
+      bool is_timed = false;
+      bench.machine.sealed.timed_calls = [&](int) {
+        is_timed = true;
+        return CallResult{60};
+      };
+      CHECK(bench.TryRun().ok() == (has_plenty || !judges_others));
+      CHECK(is_timed == (has_plenty || !judges_others));
+      if (other != nullptr) bench.pool.End(std::move(other));
+    }
+  }
+}
+
 TEST_CASE("what a candidate waits for memory that others had is not on its clock, verified or timed") {
   DeviceTurn turn;
   for (DeviceTurn* const shared : {static_cast<DeviceTurn*>(nullptr), &turn}) {
