@@ -47,6 +47,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   const absl::StatusOr<std::optional<Fault>> judged = RunAll();
   const absl::Status ended = EndCandidates(device_.get(), deadline_);
   if (pooled_ != nullptr) tools_.pool->End(std::move(pooled_));
+  if (absl::IsResourceExhausted(judged.status())) tools_.pool->MakeRoom();
   RETURN_IF_ERROR(ended);
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
   const bool lacks_memory = absl::IsResourceExhausted(judged.status());
@@ -62,10 +63,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
     if (health.ok()) health = device_->CheckHealth();
   }
   if (!health.ok()) return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
-  if (lacks_memory) {
-    tools_.pool->MakeRoom();
-    return judged.status();
-  }
+  if (lacks_memory) return judged.status();
   if (task_at_fault) {
     Conclude(v1::VERDICT_INVALID_TASK, std::string(judged.status().message()));
   } else if (judged->has_value()) {
@@ -208,7 +206,7 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
     ASSIGN_OR_RETURN(verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
     verified.program.reset();
   }
-  if (verified.fault) RETURN_IF_ERROR(memory_->CheckTasks(*verified.fault, *task_));
+  if (verified.fault && !has_timed_) RETURN_IF_ERROR(memory_->CheckTasks(*verified.fault, *task_));
   return verified;
 }
 
@@ -264,7 +262,8 @@ absl::Status Judge::AwaitReference() {
 
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
-  RETURN_IF_ERROR(memory_->CheckRoom(*task_, tools_.pool));
+  // Who has seen a time of its own, in the other room, is not judged again for that.
+  if (!has_timed_) RETURN_IF_ERROR(memory_->CheckRoom(*task_, tools_.pool));
   const absl::Time preparing = absl::Now();
   RETURN_IF_ERROR(memory_->Try(*task_, [&] { return device_->PrepareTiming(*task_); }));
   CountWaiting(preparing);

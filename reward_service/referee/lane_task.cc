@@ -111,9 +111,10 @@ absl::Status LaneTask::AwaitReference(const PreparedTask& task) {
 }
 
 bool LaneTask::EndReference() {
+  if (reference_ended_ || baselines_.empty()) return false;
   for (const auto& baseline : baselines_) baseline->process().Kill();
-  reference_ended_ = !baselines_.empty();
-  return reference_ended_;
+  reference_ended_ = true;
+  return true;
 }
 
 absl::Status LaneTask::AwaitIdle(Behind what) {

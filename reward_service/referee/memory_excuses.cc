@@ -13,7 +13,7 @@ namespace {
 constexpr absl::Duration kTakingBackMax = absl::Seconds(1);
 constexpr int kTakingBackPauseMs = 20;
 
-// Whether memory is wanting still when a driver has taken back what processes had that have ended: it tells nobody.
+// Waits, for a driver tells nobody when it has taken back what ended processes had: whether memory is wanting still.
 bool IsWantingStill(absl::FunctionRef<bool()> is_wanting) {
   const absl::Time end = absl::Now() + kTakingBackMax;
   while (is_wanting()) {
@@ -32,8 +32,10 @@ void MemoryExcuses::MakeRoom(TaskPool* pool) {
 }
 
 absl::Status MemoryExcuses::CheckRoom(const PreparedTask& task, TaskPool* pool) {
-  if (device_->turn() == nullptr || device_->HasPlenty() || !task.IsCrowded()) return absl::OkStatus();
-  if (pool->num_judged() < 2) return absl::OkStatus();  // there will never be more
+  if (device_->turn() == nullptr) return absl::OkStatus();
+  // With nobody beside it another attempt finds no more.
+  if (pool->num_judged() < 2) return absl::OkStatus();
+  if (!IsWantingStill([&] { return !device_->HasPlenty() && task.IsCrowded(); })) return absl::OkStatus();
   return absl::ResourceExhaustedError("tasks left too little memory to time a candidate");
 }
 

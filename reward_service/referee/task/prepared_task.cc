@@ -100,6 +100,7 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
   for (int i = 0; i < num_other_inputs; ++i) {
     auto other = std::make_unique<PreparedTask>(source_, static_cast<uint64_t>(NextSeed()), limits_, parent_,
                                                 num_threads_, place_, i);
+    other->owner_ = this;
     other->step_deadline_ = step_deadline_;
     set_in_making(other.get());
     const absl::Status status = other->ExamineInStep();

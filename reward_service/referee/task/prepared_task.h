@@ -112,7 +112,9 @@ class PreparedTask {
   bool are_draws_on_host() const { return kept_in_ == KeptIn::kHost; }
   // Whether others than its own draws keep so much of the device's memory that who lacked some on this task may have
   // found it without them: else the task alone needs more than there is. Of an examined task for any thread.
-  bool IsCrowded() const { return on_device_->IsCrowded(OwnDeviceBytes()); }
+  bool IsCrowded() const {
+    return on_device_->IsCrowded(OwnDeviceBytes() + (owner_ == nullptr ? 0 : owner_->OwnDeviceBytes()));
+  }
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
@@ -153,8 +155,8 @@ class PreparedTask {
   absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work);
   // Answers of the oracle. For whoever has the turn. Alone the last has left nothing to do on the device: a task harms
   // its own grades alone. Beside others nobody can tell, and whoever is alone next looks. Without answers the oracle is
-  // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy,
-  // or the memory that it lacked, or memory was scarce beside them.
+  // gone, if it could compute there, and `ending` says how it ended; alone it is gone, too, where it lacked memory.
+  // RESOURCE_EXHAUSTED: others keep the device busy, or keep memory that it lacked, or memory was scarce beside them.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
@@ -192,6 +194,7 @@ class PreparedTask {
   int num_threads_;
   PlaceTask place_;
   std::optional<int> other_inputs_;
+  PreparedTask* owner_ = nullptr;  // on other inputs: the task that they are of
   absl::Time step_deadline_;
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;

@@ -112,9 +112,10 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     if (status.ok()) return TaskAtFault("the reference leaves work on the GPU behind");
   }
   RETURN_IF_ERROR(status);
-  // Others give none up before this turn ends: only now it shows whether they had what was wanting.
-  if (const std::string wanted = WantOfMemory(answers); is_alone && !wanted.empty()) {
+  // Most who have memory give it up in turns of theirs: only now it shows whether they had what was wanting.
+  if (const std::string wanted = WantOfMemory(answers); is_alone && !says_invalid_ && !wanted.empty()) {
     oracle_.reset();
+    if (owner_ != nullptr) owner_->oracle_.reset();
     if (IsCrowded()) {
       // Candidates that wait to be timed may keep it, one of this task, too, and its own reference.
       has_made_room_ |= on_device_->EndWaiting();

@@ -157,8 +157,10 @@ void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
 
 int TaskPool::num_judged() const {
   absl::MutexLock lock(&mutex_);
-  return static_cast<int>(
-      std::count_if(tasks_.begin(), tasks_.end(), [](const auto& entry) { return entry.second->is_judged; }));
+  return static_cast<int>(std::count_if(all_.begin(), all_.end(), [](const auto& made) {
+    const std::shared_ptr<PooledTask> pooled = made.lock();
+    return pooled != nullptr && pooled->task != nullptr && (pooled->is_judged || pooled->num_waiting > 0);
+  }));
 }
 
 void TaskPool::EndOracles() {

@@ -54,7 +54,7 @@ class TaskPool {
   // where nobody else has it, are freed by those who make tasks: on a device that is one for all in a turn, so that
   // this disturbs nobody who is timed, and the judgement does not wait for it.
   void End(std::shared_ptr<PooledTask> pooled) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Tasks between Begin() and End().
+  // Tasks that are judged, or that a judgement waits for; those that are being recorded are none.
   int num_judged() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets go of all tasks that are in nobody's hands: who lacked a device's memory may find it then.
   void MakeRoom() ABSL_LOCKS_EXCLUDED(mutex_);
