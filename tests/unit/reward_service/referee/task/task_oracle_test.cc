@@ -264,6 +264,30 @@ TEST_CASE("a task whose own draws are all that lies on a device lacks what nobod
   }
 }
 
+TEST_CASE("a task's own draws are its own, too, where its oracle on other inputs lacks memory") {
+  int64_t own_bytes = 0;
+  {
+    SharedBench bench;
+    REQUIRE(bench.task->Examine().ok());
+    const TaskLayout& layout = bench.task->layout();
+    own_bytes = static_cast<int64_t>(bench.task->verification_draws().size()) * layout.buffer_bytes();
+  }
+  for (const bool others_keep_some : {false, true}) {
+    nlohmann::json script;
+    script["loaded"]["num_other_inputs"] = 1;
+    script["answers"]["draw own"] = {{"op", "failed"}, {"error", "OutOfMemoryError: CUDA out of memory"}};
+    // The task's own oracle, beside others and then alone.
+    for (const char* child : {"0", "2"}) script["children"][child] = nlohmann::json::object();
+    SharedBench bench(script);
+    bench.other.reset();
+    bench.machine.bytes_taken = own_bytes + (others_keep_some ? 1 : 0);
+    const absl::Status status = bench.task->Examine();
+    INFO(status.ToString());
+    CHECK(status.code() ==
+          (others_keep_some ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument));
+  }
+}
+
 TEST_CASE("what others leave to do on a device is not the fault of who asks alone") {
   SharedBench bench;
   REQUIRE(bench.task->Examine().ok());
