@@ -47,10 +47,10 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   const absl::StatusOr<std::optional<Fault>> judged = RunAll();
   const absl::Status ended = EndCandidates(device_.get(), deadline_);
   if (pooled_ != nullptr) tools_.pool->End(std::move(pooled_));
-  if (absl::IsResourceExhausted(judged.status())) tools_.pool->MakeRoom();
-  RETURN_IF_ERROR(ended);
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
   const bool lacks_memory = absl::IsResourceExhausted(judged.status());
+  if (lacks_memory) tools_.pool->MakeRoom();
+  RETURN_IF_ERROR(ended);
   if (!judged.ok() && !task_at_fault && !lacks_memory) return judged.status();
   absl::Status health = device_->Failure();  // what a broken device was asked may look right
   if (health.ok() && (!judged.ok() || judged->has_value() || device_in_doubt_)) {

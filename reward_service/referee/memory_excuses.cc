@@ -33,10 +33,12 @@ void MemoryExcuses::MakeRoom(TaskPool* pool) {
 
 absl::Status MemoryExcuses::CheckRoom(const PreparedTask& task, TaskPool* pool) {
   if (device_->turn() == nullptr) return absl::OkStatus();
-  // With nobody beside it another attempt finds no more.
-  if (pool->num_judged() < 2) return absl::OkStatus();
+  const int num_others = pool->num_judged() - 1;
+  if (num_others < 1) return absl::OkStatus();  // another attempt would find no more
   if (!IsWantingStill([&] { return !device_->HasPlenty() && task.IsCrowded(); })) return absl::OkStatus();
-  return absl::ResourceExhaustedError("tasks left too little memory to time a candidate");
+  return absl::ResourceExhaustedError(
+      absl::StrCat("less than a quarter of the GPU's memory is free to time a candidate; ", num_others,
+                   " other tasks are judged"));
 }
 
 // A hang, or a HACK, does not come of that.

@@ -29,10 +29,10 @@ class MemoryExcuses {
   // Of a candidate's fault: whether it may have come of memory that kept processes had since then, which have ended
   // now. The candidate is to be seen once more. Once a judgement: from then on MakeRoom() leaves none beside it.
   bool IsExcused(const Fault& fault, absl::Time since);
-  // Of a candidate's fault that is not excused: RESOURCE_EXHAUSTED, to be judged again when nobody else is, where
-  // it says that it lacked memory and tasks may be to blame. They are where, once its process has ended, others than
-  // its own task have over a quarter of the memory, and less than a quarter is free. Of a task whose draws lie on the
-  // host no part that is free is enough: its candidates may need more.
+  // Of a candidate's fault that is not excused: RESOURCE_EXHAUSTED, to be judged again when nobody else is, where it
+  // says that it lacked memory and tasks may be to blame. They are where, once its process has ended, others than its
+  // task's own draws have over a quarter of the memory, and less than a quarter is free. Of a task whose draws lie on
+  // the host no part that is free is enough: its candidates may need more.
   absl::Status CheckTasks(const Fault& fault, const PreparedTask& task);
   // `attempt` for the reference, and where others keep memory once more without kept processes. RESOURCE_EXHAUSTED:
   // memory that others keep is wanting still, which is no fault of the task's.

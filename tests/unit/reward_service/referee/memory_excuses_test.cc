@@ -1,5 +1,7 @@
 // Judgements on a fake device that is one for all, of whose memory others have too much.
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "tests/support/catch.h"
 #include "tests/unit/reward_service/referee/fake_bench.h"
@@ -145,32 +147,33 @@ TEST_CASE("references of all tasks end before a candidate is timed while memory 
   }
 }
 
-TEST_CASE(
-    "a candidate is not timed while other tasks that are judged leave little memory, but judged again") {
+TEST_CASE("a candidate is judged again, not timed, while tasks that are judged leave little memory") {
   DeviceTurn turn;
-  for (const bool has_plenty : {true, false}) {
-    for (const bool judges_others : {true, false}) {
-      FakeBench bench;
-      bench.machine.turn = &turn;
-      bench.machine.has_plenty = has_plenty;
-      bench.machine.is_crowded = [] { return true; };
-      TaskSource other_task = PuppetTaskSource();
-      other_task.key += " of another";
-      std::shared_ptr<PooledTask> other;
-      if (judges_others) {
-        other = bench.pool.Begin(other_task, std::nullopt, false, absl::Now() + absl::Minutes(1)).value();
-      }
-      bool is_timed = false;
-      bench.machine.sealed.timed_calls = [&](int) {
-        is_timed = true;
-        return CallResult{60};
-      };
-      const absl::Status status = bench.TryRun().status();
-      CHECK(status.code() ==
-            (has_plenty || !judges_others ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted));
-      CHECK(is_timed == (has_plenty || !judges_others));
-      if (other != nullptr) bench.pool.End(std::move(other));
+  struct Beside {
+    bool has_plenty, is_crowded, judges_others;
+  };
+  for (const Beside beside : {Beside{true, true, true}, Beside{false, false, true},
+                              Beside{false, true, false}, Beside{false, true, true}}) {
+    const bool has_room = beside.has_plenty || !beside.is_crowded || !beside.judges_others;
+    FakeBench bench;
+    bench.machine.turn = &turn;
+    bench.machine.has_plenty = beside.has_plenty;
+    bench.machine.is_crowded = [&] { return beside.is_crowded; };
+    TaskSource other_task = PuppetTaskSource();
+    other_task.key += " of another";
+    std::shared_ptr<PooledTask> other;
+    if (beside.judges_others) {
+      other = bench.pool.Begin(other_task, std::nullopt, false, absl::Now() + absl::Minutes(1)).value();
     }
+    bool is_timed = false;
+    bench.machine.sealed.timed_calls = [&](int) {
+      is_timed = true;
+      return CallResult{60};
+    };
+    const absl::StatusCode code = bench.TryRun().status().code();
+    CHECK(code == (has_room ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted));
+    CHECK(is_timed == has_room);
+    if (other != nullptr) bench.pool.End(std::move(other));
   }
 }
 
