@@ -113,6 +113,8 @@ struct Loaded : ToReferee {
   static constexpr IntegerField num_other_inputs{"num_other_inputs", 0, 4, 0};
   // Of the reference, the least seen on a GPU, with the way there and back; 0: there is none.
   static constexpr IntegerField call_us{"call_us", 0, INT32_MAX, 0};
+  // What the reference's constructor took.
+  static constexpr IntegerField construction_us{"construction_us", 0, INT32_MAX, 0};
 };
 
 struct Window : ToOracle {

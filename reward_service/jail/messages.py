@@ -121,6 +121,7 @@ class Loaded(Message):
     unfamiliar: bool
     num_other_inputs: int
     call_us: int
+    construction_us: int
 
 
 @dataclass

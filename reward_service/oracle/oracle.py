@@ -150,6 +150,7 @@ class Oracle:
             unfamiliar=bool(self._unfamiliar),
             num_other_inputs=reference.num_other_inputs(),
             call_us=reference.call_us,
+            construction_us=reference.construction_us,
         )
 
     def _call_again(self, inputs: list[Any]) -> None:

@@ -73,7 +73,9 @@ class Reference:
         self._construction_seed = construction_seed
         self._other_inputs = other_inputs
         self._on_gpu = self._draws_on_gpu = on_gpu
+        began = time.monotonic()
         model = self._construct(construction_seed)
+        self.construction_us = round((time.monotonic() - began) * 1e6)
         weights = self._drawn_weights(model)
         self._wide: _Instance | None = None
         # One memory under two names, as the model has it, so that ParameterDraws sees it.

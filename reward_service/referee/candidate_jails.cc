@@ -1,6 +1,7 @@
 #include "reward_service/referee/candidate_jails.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,10 +40,21 @@ absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int n
                    [&](LaneTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
 }
 
+absl::Duration CandidateJails::ConstructionTime(const PreparedTask& task) const {
+  return std::min(task.layout().construction, absl::Seconds(request_.limits.lane_seconds_max));
+}
+
+JudgeLimits CandidateJails::LimitsFor(const PreparedTask& task) const {
+  JudgeLimits limits = request_.limits;
+  const double seconds = absl::ToDoubleSeconds(ConstructionTime(task));
+  limits.cpu_seconds_max += std::floor(seconds * options_.lane->num_threads());
+  return limits;
+}
+
 ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
   return {.role = zygote::Fork::kPython,
           .memory_bytes_max = options_.memory_bytes_max,
-          .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
+          .cpu_seconds_max = std::max(1, static_cast<int>(LimitsFor(task).cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
           .sealed = options_.room == Room::kSealed,
           .gpu = LaneTask::Of(task).store().on_gpu(),
@@ -96,10 +108,11 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   RETURN_IF_ERROR(hello);
   phase.reset();
   auto jail =
-      std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), request_.limits);
+      std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), LimitsFor(task));
   Program program = MakeProgram(task, num_threads);
   const absl::Time since = absl::Now();
-  if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
+  const absl::Duration of_reference = ConstructionTime(task);
+  if (beside_others) program.deadline = since + absl::Seconds(kBesideOthersSecondsMax) + of_reference;
   phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.
   ASSIGN_OR_RETURN(std::optional<Fault> fault, jail->Begin(program, beside_others ? nullptr : options_.lane));
@@ -108,7 +121,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   };
   return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),
                                                    options_.lane, return_buffers, measurement_, since),
-                     std::move(fault), waited};
+                     std::move(fault), waited, std::min(absl::Now() - since, of_reference)};
 }
 
 Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) const {

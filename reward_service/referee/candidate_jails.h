@@ -26,7 +26,10 @@ namespace warpsmith {
 struct StartedJail {
   std::unique_ptr<CheckedJail> jail;
   std::optional<Fault> fault;
-  absl::Duration waited;  // for memory that others had: not on the candidate's clock
+  // Not on the candidate's clock: what it waited for memory that others had, and of the time in which it was loaded as
+  // much as the reference's constructor takes.
+  absl::Duration waited;
+  absl::Duration constructing;
 };
 
 struct CandidateJailOptions {
@@ -60,6 +63,10 @@ class CandidateJails {
  private:
   absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
                                         absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers);
+  // What the reference's constructor takes, but no longer than a candidate may hold the lane.
+  absl::Duration ConstructionTime(const PreparedTask& task) const;
+  // The candidate's has that besides its own seconds.
+  JudgeLimits LimitsFor(const PreparedTask& task) const;
   ChildRights RightsFor(PreparedTask& task) const;
   int NumLaunchQueues(const PreparedTask& task) const;
   Program MakeProgram(const PreparedTask& task, int num_threads) const;

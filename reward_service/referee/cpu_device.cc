@@ -21,7 +21,8 @@ constexpr int kVerifyThreadsMax = 4;
 // Of all processes of a judgement that were kept, together. A driver takes tenths of a second for each.
 constexpr absl::Duration kEndTimeMax = absl::Seconds(20);
 
-// Of a process's seconds, what it may have used up beside others where it is timed, too.
+// Of a process's seconds, besides what the reference's constructor takes: what it may have used up beside others where
+// it is timed, too.
 constexpr double kUsedShareMax = 0.25;
 
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
@@ -67,7 +68,8 @@ absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Roo
           ? lane.num_threads()
           : std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
   ASSIGN_OR_RETURN(StartedJail started, JailsIn(room).Start(task, nullptr, num_threads));
-  return StartedProgram{std::move(started.jail), std::move(started.fault), started.waited};
+  return StartedProgram{std::move(started.jail), std::move(started.fault), started.waited,
+                        started.constructing};
 }
 
 void CpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
@@ -78,8 +80,8 @@ void CpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
 }
 
 bool CpuDevice::CanBeTimed(CheckedJail& jail) const {
-  const double cpu_seconds = jail.jail().process().cpu_seconds();
-  return cpu_seconds <= kUsedShareMax * judgement_.request.limits.cpu_seconds_max &&
+  const double cpu_seconds_left = jail.jail().limits().cpu_seconds_max - jail.jail().process().cpu_seconds();
+  return cpu_seconds_left >= (1 - kUsedShareMax) * judgement_.request.limits.cpu_seconds_max &&
          !jail.MayHaveLackedMemory();
 }
 

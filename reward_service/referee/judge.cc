@@ -215,10 +215,10 @@ absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
   device_->AwaitSpare(*task_, room);
   CountWaiting(waiting);
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared, TurnFor::kVerifying));
-  const absl::Time since = absl::Now();
+  const absl::Time since = absl::Now(), lane_since = lane_since_;
   const double seconds_max = std::min(request_.limits.lane_seconds_max, kBesideOthersSecondsMax);
   absl::StatusOr<Verified> verified = VerifyNow(room, since, seconds_max);
-  lane_since_ += absl::Now() - since;
+  lane_since_ = lane_since + (absl::Now() - since);
   if (verified.ok()) {
     if (verified->fault && device_->MayBeOthersDoing(*verified->fault, since)) return std::nullopt;
     // Its process is timed, too, where it has seen nothing that counts there and a fresh one, which has seen nothing at
@@ -248,7 +248,10 @@ absl::StatusOr<Verified> Judge::VerifyNow(Room room, absl::Time since, double se
                     &measurement_);
   absl::StatusOr<Verified> verified = verifier.Run(*task_);
   grade().mutable_cost()->set_verify_seconds(Seconds(since));
-  if (verified.ok()) CountWaited(verified->waited);
+  if (verified.ok()) {
+    CountWaited(verified->waited);
+    lane_since_ += verified->constructing;
+  }
   return verified;
 }
 

@@ -63,7 +63,10 @@ class CheckedProgram {
 struct StartedProgram {
   std::unique_ptr<CheckedProgram> program;
   std::optional<Fault> fault;
-  absl::Duration waited = absl::ZeroDuration();  // for memory that others had: not on the candidate's clock
+  // Not on the candidate's clock: what it waited for memory that others had, and of the time in which it was loaded as
+  // much as the reference's constructor takes.
+  absl::Duration waited = absl::ZeroDuration();
+  absl::Duration constructing = absl::ZeroDuration();
 };
 
 // Where the programs of one judgement run. For the thread that holds the lane. What is kept of the

@@ -140,6 +140,8 @@ absl::StatusOr<StartedSide> LaneTiming::StartCandidate() {
   if (!is_warm) {
     ASSIGN_OR_RETURN(StartedJail started, jails_.Start(*task_, baseline_, lane_->num_threads()));
     lane_since_ += started.waited;
+    // Of further ones it is: how many there are then shows what there is time for.
+    lane_since_ += std::exchange(may_construct_, false) ? started.constructing : absl::ZeroDuration();
     jail = std::move(started.jail);
     fault = std::move(started.fault);
   }

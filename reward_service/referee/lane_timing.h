@@ -53,7 +53,8 @@ class LaneTiming : public TimingDevice {
   const Lane* const lane_;
   EmptyCandidate* const empty_candidate_;
   EmptyCandidate* const empty_reference_;
-  absl::Time lane_since_;  // moved on by what its processes waited for
+  absl::Time lane_since_;      // moved on by what is not on the candidate's clock
+  bool may_construct_ = true;  // off that clock: the first process that is started here
   const GpuClockReader* const clocks_;
   KeptJails* const kept_;
   CorePace* const pace_;

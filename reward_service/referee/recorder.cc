@@ -121,14 +121,17 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const Subject& subject
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Subject& subject) const {
-  ASSIGN_OR_RETURN(auto process, zygote_->Fork({.role = zygote::Fork::kPython,
-                                                .memory_bytes_max = options_.jail_memory_bytes_max,
-                                                .cpu_seconds_max = kCpuSeconds,
-                                                .num_threads = options_.num_threads,
-                                                .sealed = subject.own_kernels,
-                                                .gpu = gpu,
-                                                .records = subject.own_kernels},
-                                               ContextFor::kRecorded));
+  const double of_reference =
+      absl::ToDoubleSeconds(subject.task.layout().construction) * options_.num_threads;
+  ASSIGN_OR_RETURN(auto process,
+                   zygote_->Fork({.role = zygote::Fork::kPython,
+                                  .memory_bytes_max = options_.jail_memory_bytes_max,
+                                  .cpu_seconds_max = kCpuSeconds + static_cast<int>(of_reference),
+                                  .num_threads = options_.num_threads,
+                                  .sealed = subject.own_kernels,
+                                  .gpu = gpu,
+                                  .records = subject.own_kernels},
+                                 ContextFor::kRecorded));
   RETURN_IF_ERROR(process->AwaitHello(subject.deadline));
   return process;
 }
@@ -155,7 +158,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, std::move(started));
   ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
-  const absl::Time timeout = absl::Now() + kTimeout;
+  const absl::Time timeout = absl::Now() + kTimeout + subject.task.layout().construction;
   auto request = Make<jail::Record>({{jail::Record::init_inputs, subject.task.init_inputs()},
                                      {jail::Record::inputs, ToJson(subject.task.layout().inputs)},
                                      {jail::Record::calls, gpu == store_->on_gpu()},

@@ -23,7 +23,7 @@ bool Coin() { return (std::random_device()() & 1) != 0; }
 }  // namespace
 
 double Verifier::LaneSeconds() const {
-  return absl::ToDoubleSeconds(absl::Now() - options_.lane_since - waited_);
+  return absl::ToDoubleSeconds(absl::Now() - options_.lane_since - off_clock_);
 }
 
 absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
@@ -42,8 +42,9 @@ absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
 
 absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
   ASSIGN_OR_RETURN(StartedProgram started, device_->StartCandidate(task, options_.room));
-  waited_ += started.waited;
-  verified->waited = waited_;
+  verified->waited += started.waited;
+  verified->constructing += started.constructing;
+  off_clock_ += started.waited + started.constructing;
   CheckedProgram& program = *started.program;
   verified->fault = std::move(started.fault);
   if (!verified->fault) {

@@ -23,7 +23,9 @@ struct Verified {
   std::string output_tail;
   // Without a fault: the process that was right on the task's own inputs, which ends with this.
   std::unique_ptr<CheckedProgram> program = nullptr;
-  absl::Duration waited = absl::ZeroDuration();  // of StartedProgram, of all processes
+  // Of StartedProgram, of all processes.
+  absl::Duration waited = absl::ZeroDuration();
+  absl::Duration constructing = absl::ZeroDuration();
 };
 
 struct VerifierOptions {
@@ -57,7 +59,7 @@ class Verifier {
   JudgingDevice* const device_;
   const VerifierOptions options_;
   v1::Measurement* const measurement_;
-  absl::Duration waited_;  // so far
+  absl::Duration off_clock_;  // so far
   bool own_distribution_right_ = false;
 };
 

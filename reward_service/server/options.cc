@@ -131,7 +131,9 @@ void ReadLimits(ConfigSection& section, ServiceOptions* options) {
       {"seconds",
        "Time limit of a call of a candidate, a first one that tries algorithms or configurations included."});
   section.Read("lane_seconds_max", &options->judge.lane_seconds_max, RealRange{.min = 0.1, .max = 3600},
-               {"seconds", "Time for which a candidate may hold the lane in all."});
+               {"seconds",
+                "Time for which a candidate may hold the lane in all, besides what the reference's "
+                "constructor takes."});
 }
 
 std::vector<std::string> KnownFormulas() {

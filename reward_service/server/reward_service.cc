@@ -234,19 +234,19 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   std::vector<std::unique_ptr<JudgeStage>> lanes;
   for (RunningLane& lane : running) {
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
-    stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
+    // Constructors may take so long: of an oracle's two models, three references, a candidate verified and timed.
+    stage.deadline += 7 * absl::Seconds(options.judge.lane_seconds_max);
     if (lane.on_gpu) {
+      stage.device = v1::DEVICE_CUDA;
       stage.num_at_once = kJudgedAtOnceOnGpu;
-      // Each of them may have the GPU alone before, itself included: for forms of its reference, to be verified and to
-      // be timed, which share its seconds but end with a process that has its own. Before either others are verified.
-      const double turns_seconds = 2 * (options.judge.lane_seconds_max + kBesideOthersSecondsMax);
-      stage.deadline +=
-          kJudgedAtOnceOnGpu * (FormsTimeMax(options.timing.baselines) + absl::Seconds(turns_seconds));
+      // Each may have it alone for forms of its reference, and twice for its candidate, after others are verified.
+      const double turns = 2 * (options.judge.lane_seconds_max + kBesideOthersSecondsMax);
+      stage.deadline += kJudgedAtOnceOnGpu * (FormsTimeMax(options.timing.baselines) + absl::Seconds(turns));
+      machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     }
-    if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     // All of its cores for all of its time; beside a GPU programs have one.
-    const size_t num_cores = lane.on_gpu ? 1 : lane.cores.size();
-    stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(num_cores);
+    const double num_cores = lane.on_gpu ? 1 : static_cast<double>(lane.cores.size());
+    stage.limits.cpu_seconds_max = num_cores * options.judge.lane_seconds_max;
     lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee), std::move(lane.lease)));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.

@@ -87,6 +87,7 @@ struct FakeMachine {
   bool breaks_at_fault = false;
   absl::Duration preparing;         // that takes PrepareTiming()
   absl::Duration waits_for_memory;  // each process, when it starts
+  absl::Duration constructing;      // the same, of what the reference's constructor takes
   absl::Time timed_since;           // as the judge said when it was to be timed last
   // Not OK: the device is gone. No program starts, threads are not spread.
   absl::Status lost;
@@ -175,9 +176,10 @@ class FakeJudgingDevice : public JudgingDevice {
     if (machine_->turn != nullptr && machine_->turn->is_shared() && !machine_->lost_beside_others.ok())
       return machine_->lost_beside_others;
     const CandidateScript& script = machine_->in(room);
-    absl::SleepFor(machine_->waits_for_memory);
+    absl::SleepFor(machine_->waits_for_memory + machine_->constructing);
     return StartedProgram{std::make_unique<FakeProgram>(machine_, script, measurement_),
-                          machine_->Note(script.start_fault), machine_->waits_for_memory};
+                          machine_->Note(script.start_fault), machine_->waits_for_memory,
+                          machine_->constructing};
   }
   absl::Status PrepareReference(PreparedTask&) override { return machine_->prepare_reference(); }
   void KeepVerified(std::unique_ptr<CheckedProgram>) override {

@@ -100,6 +100,7 @@ class Jail {
   absl::StatusOr<v1::Profile> Profile(const Draw& draw);
   // Of runs from now on.
   void LimitCalls(double seconds_max) { limits_.call_seconds_max = seconds_max; }
+  const JudgeLimits& limits() const { return limits_; }
   // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
   double seconds() const { return seconds_; }
   // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle; and how long it

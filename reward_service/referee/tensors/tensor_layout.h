@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace warpsmith {
 
@@ -35,7 +36,8 @@ struct TaskLayout {
   std::vector<TensorSpec> outputs;
   int64_t input_buffer_bytes = 0;
   int64_t output_buffer_bytes = 0;
-  int64_t reference_us = 0;  // the least that a call took in the oracle, on a GPU; 0: not known
+  int64_t reference_us = 0;     // the least that a call took in the oracle, on a GPU; 0: not known
+  absl::Duration construction;  // what the reference's constructor took in the oracle
 
   int64_t buffer_bytes() const { return input_buffer_bytes + output_buffer_bytes; }
   int64_t tensor_bytes() const;      // without gaps and guards

@@ -117,6 +117,11 @@ def test_outputs_that_spread_beyond_their_dtype_are_unusable_unless_they_are_its
         flaky.draw(Draw("own", exact=False, seed=3, parameter_seed=0, slot=0))
 
 
+def test_what_the_constructor_takes_is_told() -> None:
+    told = oracle("return x * 2", "[torch.randn(8)]", "__import__('time').sleep(0.2)").examine().construction_us
+    assert 200_000 <= told < 5_000_000
+
+
 @pytest.mark.parametrize("slot", [0, 1])
 def test_a_draw_lies_where_the_window_says(slot: int) -> None:
     task = oracle("return x * 2", "[torch.randn(64)]")

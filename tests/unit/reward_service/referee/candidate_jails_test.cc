@@ -94,6 +94,27 @@ TEST_CASE("every start is a process of its own, with CPU time of its own, at lea
   CHECK(first["rights"]["cpu_seconds_max"] == 1);
 }
 
+TEST_CASE(
+    "a candidate has what the reference's constructor takes besides its own seconds, and off its clock") {
+  const auto script = [](int construction_us) -> nlohmann::json {
+    return {{"loaded", {{"construction_us", construction_us}}}, {"answers", {{"begin native", 300}}}};
+  };
+  Bench longer(CandidateKind::kNative, script(2'500'000));
+  const auto all = longer.Start();
+  REQUIRE(all.ok());
+  CHECK(all->constructing >= absl::Milliseconds(300));
+  CHECK(all->constructing < absl::Milliseconds(2500));
+  CHECK(all->jail->jail().limits().cpu_seconds_max == 12);
+  CHECK(Told(*all)["rights"]["cpu_seconds_max"] == 12);
+  longer.request.limits.lane_seconds_max = 1;
+  CHECK(longer.Start()->jail->jail().limits().cpu_seconds_max == 11);
+  Bench shorter(CandidateKind::kNative, script(200'000));
+  const auto part = shorter.Start();
+  REQUIRE(part.ok());
+  CHECK(part->constructing == absl::Milliseconds(200));
+  CHECK(Told(*part)["rights"]["cpu_seconds_max"] == 10);
+}
+
 TEST_CASE("who waits while others are timed has inputs that nobody else has") {
   Bench bench(CandidateKind::kKernelBenchPython);
   const auto verified = bench.Start();
@@ -217,6 +238,18 @@ TEST_CASE(
   CHECK(Told(*started)["number"] == 4);
   CHECK(started->waited > absl::Milliseconds(100));
   CHECK(started->waited < absl::Now() - begin);
+}
+
+TEST_CASE(
+    "beside others on a GPU a candidate is loaded in what the reference's constructor takes and some "
+    "seconds") {
+  const int begin_ms = static_cast<int>(1000 * kBesideOthersSecondsMax) + 200;
+  for (const int construction_us : {0, 2'000'000}) {
+    GpuBench bench({{"loaded", {{"construction_us", construction_us}}}, {"answers", {{"begin", begin_ms}}}});
+    const auto started = bench.Start(DeviceTurn::Kind::kShared);
+    REQUIRE(started.ok());
+    CHECK(started->fault.has_value() == (construction_us == 0));
+  }
 }
 
 TEST_CASE("a candidate may have lacked memory where that was scarce at some time since its start") {

@@ -133,6 +133,21 @@ TEST_CASE("a candidate that does not start is its own fault") {
   CHECK(started->fault->reason == "no `run`");
 }
 
+TEST_CASE(
+    "the first process that is timed is constructed off the candidate's clock, further ones are on it") {
+  Bench bench(kNative, {{"loaded", {{"construction_us", 500'000}}}, {"answers", {{"begin native", 300}}}});
+  LaneTiming timing = bench.Timing();
+  REQUIRE(timing.Reference(0).ok());
+  const auto seconds_off_clock = [&] {
+    const absl::Time start = absl::Now();
+    const double lane_seconds = timing.LaneSeconds();
+    REQUIRE(timing.StartCandidate().ok());
+    return absl::ToDoubleSeconds(absl::Now() - start) - (timing.LaneSeconds() - lane_seconds);
+  };
+  CHECK(seconds_off_clock() > 0.25);
+  CHECK(seconds_off_clock() < 0.1);
+}
+
 TEST_CASE("a candidate's outputs serve the next one") {
   Bench bench(kNative);
   LaneTiming timing = bench.Timing();

@@ -57,6 +57,18 @@ TEST_CASE("a candidate that is right on every input set has no fault") {
   CHECK(verified.output_tail.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("what the reference's constructor takes is not on a candidate's clock, beyond it is") {
+  Bench bench;
+  bench.machine.constructing = absl::Milliseconds(300);
+  bench.options.lane_seconds_max = 0.2;
+  const Verified verified = bench.Run();
+  CHECK_FALSE(verified.fault);
+  CHECK(verified.constructing == bench.machine.constructing);
+  CHECK(verified.waited == absl::ZeroDuration());
+  bench.options.lane_since = absl::Now() - absl::Milliseconds(300);
+  CHECK(bench.Run().fault->verdict == v1::VERDICT_TIMEOUT);
+}
+
 TEST_CASE("a candidate is verified in the room that was asked for") {
   for (const Room room : {Room::kSealed, Room::kOpen}) {
     Bench bench;

@@ -29,8 +29,11 @@ TEST_CASE("tensors are aligned and outputs have guards around them") {
   CHECK(layout->output_buffer_bytes >= layout->outputs[1].offset + 16 + 4096);
   CHECK(layout->tensor_bytes() == 60 + 8 + 28 + 16);
   CHECK(layout->reference_us == 0);
+  CHECK(layout->construction == absl::ZeroDuration());
   described["call_us"] = 70;
+  described["construction_us"] = 2000;
   CHECK(MakeLayout(described, 1 << 20)->reference_us == 70);
+  CHECK(MakeLayout(described, 1 << 20)->construction == absl::Milliseconds(2));
 }
 
 TEST_CASE("descriptions out of range are refused") {
