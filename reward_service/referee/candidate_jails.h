@@ -26,10 +26,8 @@ namespace warpsmith {
 struct StartedJail {
   std::unique_ptr<CheckedJail> jail;
   std::optional<Fault> fault;
-  // Not on the candidate's clock: what it waited for memory that others had, and of the time in which it was loaded as
-  // much as the reference's constructor takes.
-  absl::Duration waited;
-  absl::Duration constructing;
+  absl::Duration waited;        // as StartedProgram has it
+  absl::Duration constructing;  // the same
 };
 
 struct CandidateJailOptions {
@@ -65,7 +63,7 @@ class CandidateJails {
                                         absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers);
   // What the reference's constructor takes, but no longer than a candidate may hold the lane.
   absl::Duration ConstructionTime(const PreparedTask& task) const;
-  // The candidate's has that besides its own seconds.
+  // The request's, and that time besides.
   JudgeLimits LimitsFor(const PreparedTask& task) const;
   ChildRights RightsFor(PreparedTask& task) const;
   int NumLaunchQueues(const PreparedTask& task) const;

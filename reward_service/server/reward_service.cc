@@ -234,7 +234,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   std::vector<std::unique_ptr<JudgeStage>> lanes;
   for (RunningLane& lane : running) {
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
-    // Constructors may take so long: of an oracle's two models, three references, a candidate verified and timed.
+    // Seven constructors may take so long each: two of an oracle, three of references, two of a candidate's processes.
     stage.deadline += 7 * absl::Seconds(options.judge.lane_seconds_max);
     if (lane.on_gpu) {
       stage.device = v1::DEVICE_CUDA;
