@@ -12,6 +12,7 @@
 //                 reference that is not eager.
 //   "children"    by a child's number among the forks, from 0: what it says in place of "answers"
 //   "loaded"      of an oracle's description of its task, what is not one float32[4] in and one out
+//   "spins"       milliseconds of CPU time that an oracle takes to load its task; else 0
 //   "expected"    the number that fills the expected outputs, by style; "other": on other inputs; else 0
 //   "output"      the number that jails fill their outputs with; else 0
 //   "prints"      what candidates print before they are ready

@@ -31,6 +31,9 @@ namespace warpsmith {
 
 struct TaskLimits {
   int64_t oracle_memory_bytes_max = 0;
+  // Over an oracle's life: about twenty draws, or more of small ones. When half of it is left another one is started,
+  // which has besides what its two models take to be constructed: that is known by then.
+  int oracle_cpu_seconds_max = 20;
   int64_t jail_memory_bytes_max = 0;
   int64_t buffer_bytes_max = 0;
   // Of a device's memory: what one task may hold with all its draws. See LargestTaskBytes().
@@ -199,6 +202,7 @@ class PreparedTask {
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;  // where the device is one for all, changed by whoever has its turn
+  int oracle_cpu_seconds_max_ = 0;        // of the last one that was started
   // Where the oracle lays draws out, each in a slot, to be copied before the next one there.
   std::unique_ptr<TensorMemory> input_window_;
   std::unique_ptr<TensorMemory> expected_window_;

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,9 +15,6 @@
 
 namespace warpsmith {
 namespace {
-
-// Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
-constexpr int kOracleCpuSeconds = 20;
 
 // As the device says, but processes that wait there end before it gives up.
 absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
@@ -39,9 +37,6 @@ std::string WantOfMemory(const std::vector<Packet>& answers) {
 bool SetsTolerances(const nlohmann::json& request) {
   return Is<oracle::Load>(request) || (Is<oracle::Draw>(request) && Read(request, oracle::Draw::exact));
 }
-
-// An oracle that has used so much of its CPU time that it might not end its next draws.
-bool IsWorn(const ChildProcess& oracle) { return oracle.cpu_seconds() >= kOracleCpuSeconds / 2; }
 
 }  // namespace
 
@@ -91,7 +86,7 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
   if (absl::IsUnavailable(status)) {
     const Ending ended = oracle_->AwaitEnd();
     if (ending != nullptr) *ending = ended;
-    if (ended.signal == SIGKILL && !UsedUp(ended, kOracleCpuSeconds)) {
+    if (ended.signal == SIGKILL && !UsedUp(ended, oracle_cpu_seconds_max_)) {
       oracle_.reset();
       return absl::ResourceExhaustedError("the oracle was killed: the host may lack memory");
     }
@@ -127,9 +122,11 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
+  oracle_cpu_seconds_max_ = limits_.oracle_cpu_seconds_max +
+                            static_cast<int>(std::ceil(2 * absl::ToDoubleSeconds(layout_.construction)));
   ASSIGN_OR_RETURN(auto oracle, parent_->Fork({.role = zygote::Fork::kOracle,
                                                .memory_bytes_max = limits_.oracle_memory_bytes_max,
-                                               .cpu_seconds_max = kOracleCpuSeconds,
+                                               .cpu_seconds_max = oracle_cpu_seconds_max_,
                                                .num_threads = num_threads_,
                                                .gpu = on_device_->turn() != nullptr},
                                               ContextFor::kOracle));
@@ -163,7 +160,8 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   if (absl::IsInvalidArgument(answers.status()) || absl::IsResourceExhausted(answers.status()))
     return answers.status();
   if (!answers.ok()) {
-    const bool endless = absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, kOracleCpuSeconds);
+    const bool endless =
+        absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, oracle_cpu_seconds_max_);
     return TaskAtFault(endless ? "the reference does not end"
                                : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
@@ -214,7 +212,11 @@ void PreparedTask::EndProcesses() {
 }
 
 absl::Status PreparedTask::RenewOracle() {
-  if (oracle_ != nullptr && (oracle_ended_ || IsWorn(*oracle_))) CloseOracle();
+  // It might not end its next draws.
+  const auto is_worn = [this] {
+    return oracle_->cpu_seconds() >= oracle_cpu_seconds_max_ - limits_.oracle_cpu_seconds_max / 2;
+  };
+  if (oracle_ != nullptr && (oracle_ended_ || is_worn())) CloseOracle();
   if (oracle_ != nullptr) return absl::OkStatus();
   return LoadOracle(/*layout=*/nullptr).status();
 }

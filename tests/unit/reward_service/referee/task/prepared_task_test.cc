@@ -118,6 +118,23 @@ TEST_CASE("all answers of a step have one limit together, those on other inputs 
   }
 }
 
+TEST_CASE("an oracle with a slow constructor makes draws as long as another one, once that is known") {
+  TaskLimits limits = PuppetTaskLimits();
+  limits.oracle_cpu_seconds_max = 2;
+  // The first has too little left after its start, the second has its constructor's time besides; a third fails.
+  const nlohmann::json script = {{"spins", 1200},
+                                 {"loaded", {{oracle::Loaded::construction_us.name, 600000}}},
+                                 {"children", {{"2", {{"load", "end"}}}}}};
+  const auto zygote = StartPuppets(script);
+  PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, PuppetPlace(zygote.get(), limits));
+  REQUIRE(task.Examine().ok());
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = task.MakeFresh(1).status();
+    INFO(status.ToString());
+    CHECK(status.ok());
+  }
+}
+
 TEST_CASE("fresh draws have one limit together, from when they are asked for") {
   TaskLimits limits = PuppetTaskLimits();
   limits.answer_time_max = absl::Hours(1);
