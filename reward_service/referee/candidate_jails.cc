@@ -40,20 +40,16 @@ absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int n
                    [&](LaneTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
 }
 
-absl::Duration CandidateJails::ConstructionTime(const PreparedTask& task) const {
-  return std::min(task.layout().construction, absl::Seconds(request_.limits.lane_seconds_max));
-}
-
 JudgeLimits CandidateJails::LimitsFor(const PreparedTask& task) const {
   JudgeLimits limits = request_.limits;
-  const double seconds = absl::ToDoubleSeconds(ConstructionTime(task));
+  const double seconds = absl::ToDoubleSeconds(task.layout().construction);
   limits.cpu_seconds_max += std::floor(seconds * options_.lane->num_threads());
   return limits;
 }
 
 ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
   return {.role = zygote::Fork::kPython,
-          .memory_bytes_max = options_.memory_bytes_max,
+          .memory_bytes_max = options_.memory_bytes_max + task.layout().parameter_bytes(),
           .cpu_seconds_max = std::max(1, static_cast<int>(LimitsFor(task).cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
           .sealed = options_.room == Room::kSealed,
@@ -111,7 +107,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
       std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), LimitsFor(task));
   Program program = MakeProgram(task, num_threads);
   const absl::Time since = absl::Now();
-  const absl::Duration of_reference = ConstructionTime(task);
+  const absl::Duration of_reference = task.layout().construction;
   if (beside_others) program.deadline = since + absl::Seconds(kBesideOthersSecondsMax) + of_reference;
   phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.

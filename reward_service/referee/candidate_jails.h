@@ -33,7 +33,7 @@ struct StartedJail {
 struct CandidateJailOptions {
   Zygote* zygote = nullptr;  // of the candidate's kind
   const Lane* lane = nullptr;
-  int64_t memory_bytes_max = 0;
+  int64_t memory_bytes_max = 0;  // of the host's, besides what the reference's parameters take
   Room room = Room::kSealed;
   bool tells_launches = false;  // of LaneTools
   absl::Time deadline;
@@ -61,9 +61,7 @@ class CandidateJails {
  private:
   absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
                                         absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers);
-  // What the reference's constructor takes, but no longer than a candidate may hold the lane.
-  absl::Duration ConstructionTime(const PreparedTask& task) const;
-  // The request's, and that time besides.
+  // The request's, and what the reference's constructor takes besides.
   JudgeLimits LimitsFor(const PreparedTask& task) const;
   ChildRights RightsFor(PreparedTask& task) const;
   int NumLaunchQueues(const PreparedTask& task) const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/task/clear_device.h"
@@ -78,6 +79,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
                    tools_.pool->Begin(request_.task, request_.seed, request_.another_follows, deadline_));
   task_ = pooled_->task.get();
   grade().mutable_cost()->set_oracle_seconds(Seconds(start));
+  RETURN_IF_ERROR(CheckConstruction());
   const v1::Measurement before = measurement_;
   lane_since_ = absl::Now();  // of both attempts together
   const Room first = device_->FirstRoom();
@@ -88,6 +90,15 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   measurement_ = before;
   RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those that are sealed
   return RunIn(Room::kOpen);
+}
+
+absl::Status Judge::CheckConstruction() const {
+  const absl::Duration taken = task_->layout().construction;
+  const double seconds_max = request_.limits.lane_seconds_max;
+  if (taken <= absl::Seconds(seconds_max)) return absl::OkStatus();
+  return TaskAtFault(
+      absl::StrFormat("the reference's constructor takes %.1f s, and lane_seconds_max allows %g",
+                      absl::ToDoubleSeconds(taken), seconds_max));
 }
 
 class Judge::Turn {

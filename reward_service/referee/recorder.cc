@@ -125,7 +125,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Su
       absl::ToDoubleSeconds(subject.task.layout().construction) * options_.num_threads;
   ASSIGN_OR_RETURN(auto process,
                    zygote_->Fork({.role = zygote::Fork::kPython,
-                                  .memory_bytes_max = options_.jail_memory_bytes_max,
+                                  .memory_bytes_max = options_.jail_memory_bytes_max +
+                                                      subject.task.layout().parameter_bytes(),
                                   .cpu_seconds_max = kCpuSeconds + static_cast<int>(of_reference),
                                   .num_threads = options_.num_threads,
                                   .sealed = subject.own_kernels,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -162,12 +163,18 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   if (!answers.ok()) {
     const bool endless =
         absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, oracle_cpu_seconds_max_);
-    return TaskAtFault(endless ? "the reference does not end"
-                               : absl::StrCat("the reference ", DescribeEnding(ending)));
+    return TaskAtFault(
+        endless ? absl::StrCat("the reference does not end in ",
+                               absl::FormatDuration(std::min(limits_.answer_time_max, limits_.step_time_max)),
+                               " or ", oracle_cpu_seconds_max_, " s of CPU time")
+                : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
   Packet& answer = answers->front();
   if (!Is<oracle::Loaded>(answer.fields)) {
-    const std::string error = Read(answer.fields, oracle::Failed::error);
+    std::string error = Read(answer.fields, oracle::Failed::error);
+    if (absl::StrContains(error, "DefaultCPUAllocator"))  // of Torch, on the host
+      absl::StrAppend(&error, ": its processes may have ", limits_.oracle_memory_bytes_max >> 20,
+                      " MiB each");
     return TaskAtFault(error.empty() ? "the reference crashed" : error);
   }
   if (layout != nullptr) {

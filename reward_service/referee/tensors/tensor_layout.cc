@@ -108,6 +108,12 @@ absl::Status CheckToldBytes(const TaskLayout& layout, const nlohmann::json& desc
 
 }  // namespace
 
+int64_t TaskLayout::parameter_bytes() const {
+  int64_t num_bytes = 0;
+  for (const TensorSpec& spec : parameters) num_bytes += spec.num_bytes;
+  return num_bytes;
+}
+
 int64_t TaskLayout::own_output_bytes() const {
   int64_t num_bytes = 0;
   for (const TensorSpec& spec : outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;

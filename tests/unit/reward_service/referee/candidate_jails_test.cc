@@ -106,13 +106,21 @@ TEST_CASE(
   CHECK(all->constructing < absl::Milliseconds(2500));
   CHECK(all->jail->jail().limits().cpu_seconds_max == 12);
   CHECK(Told(*all)["rights"]["cpu_seconds_max"] == 12);
-  longer.request.limits.lane_seconds_max = 1;
-  CHECK(longer.Start()->jail->jail().limits().cpu_seconds_max == 11);
   Bench shorter(CandidateKind::kNative, script(200'000));
   const auto part = shorter.Start();
   REQUIRE(part.ok());
   CHECK(part->constructing == absl::Milliseconds(200));
   CHECK(Told(*part)["rights"]["cpu_seconds_max"] == 10);
+}
+
+TEST_CASE("a candidate has memory for the reference's parameters besides its own") {
+  const nlohmann::json parameter = {{"code", 2}, {"bits", 32}, {"shape", {1024}}, {"name", "weight"}};
+  for (const CandidateKind kind : {CandidateKind::kNative, CandidateKind::kKernelBenchPython}) {
+    Bench bench(kind, {{"loaded", {{"parameters", {parameter}}}}});
+    const auto started = bench.Start();
+    REQUIRE(started.ok());
+    CHECK(Told(*started)["rights"]["memory_bytes_max"] == (int64_t{1} << 30) + 4096);
+  }
 }
 
 TEST_CASE("who waits while others are timed has inputs that nobody else has") {
