@@ -28,6 +28,9 @@ _BLOCK_BYTES = 512
 _SMALL_BYTES = 1 << 20
 # Before a recording: libraries choose kernels and ask for memory in the first calls.
 _CALLS_BEFORE_RECORDING = 3
+# Of glibc's malloc.h, and the largest threshold that it takes.
+_M_MMAP_THRESHOLD, _M_MMAP_MAX = -3, -4
+_LARGE_BLOCK_BYTES, _LARGE_BLOCKS_MAX = 32 << 20, 65536
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 
@@ -53,6 +56,7 @@ class _AllocationProperties(ctypes.Structure):
 def open_gpu(*, sealed: bool) -> None:
     """Makes the context of this process. In a `sealed` jail a library's kernel can be launched only if it was launched
     before."""
+    return_large_blocks()
     torch.cuda.init()
     _own_memory.append(torch.zeros(1, device="cuda"))
     driver, context, event = _driver(), ctypes.c_void_p(), ctypes.c_void_p()
@@ -62,6 +66,16 @@ def open_gpu(*, sealed: bool) -> None:
     if sealed:
         _launch_fills()
     torch.cuda.synchronize()
+
+
+def return_large_blocks() -> None:
+    """Large blocks of the host's memory go back to it when they are freed. On a CPU they stay, for calls to come; here a
+    model's weights lie there until the GPU has them, and what is allocated then is cut out of their block, which the
+    next model's do not fit."""
+    libc = ctypes.CDLL(None)
+    for parameter, value in ((_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES), (_M_MMAP_MAX, _LARGE_BLOCKS_MAX)):
+        if not libc.mallopt(parameter, value):
+            raise OSError(f"mallopt({parameter}, {value}) failed")
 
 
 def _launch_fills() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "jail"))
+_JAIL = Path(__file__).resolve().parents[4] / "reward_service" / "jail"
+sys.path.insert(0, str(_JAIL))
 from gpu_tensors import Memory, _Bytes, _check, move, open_gpu, record  # noqa: E402
 from messages import Tensor  # noqa: E402
 
@@ -27,6 +30,33 @@ def test_without_a_gpu_none_is_opened() -> None:
 def test_memory_that_cannot_be_mapped_is_an_error() -> None:
     with pytest.raises((OSError, RuntimeError, AssertionError)):
         Memory(os.open(os.devnull, os.O_RDONLY), 16, shows=True)
+
+
+_TWO_MODELS = """
+import re, sys
+sys.path.insert(0, sys.argv[1])
+import gpu_tensors, torch
+if sys.argv[2] == "returned":
+    gpu_tensors.return_large_blocks()
+def megabytes():
+    return int(re.search("VmData:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
+before = megabytes()
+for _ in range(3):
+    model = torch.empty(64 << 20, dtype=torch.uint8)
+    kept = [bytearray(1 << 20) for _ in range(4)]
+    del model
+    kept += [bytearray(1 << 20) for _ in range(4)]
+print(megabytes() - before)
+"""
+
+
+@pytest.mark.parametrize(("how", "megabytes"), [("returned", range(32)), ("kept", range(128, 512))])
+def test_a_model_that_has_gone_to_the_gpu_leaves_its_memory_of_the_host(how: str, megabytes: range) -> None:
+    header = (_JAIL / "malloc_tunables.h").read_text()
+    name, tunables = "".join(re.findall(r'^    "(.*)"', header, re.MULTILINE)).split("=", 1)
+    command = [sys.executable, "-c", _TWO_MODELS, str(_JAIL), how]
+    ran = subprocess.run(command, env={**os.environ, name: tunables}, capture_output=True, text=True, check=True)
+    assert int(ran.stdout) in megabytes
 
 
 def test_what_is_no_module_stays_where_it_is() -> None:
