@@ -69,9 +69,9 @@ def open_gpu(*, sealed: bool) -> None:
 
 
 def return_large_blocks() -> None:
-    """Large blocks of the host's memory go back to it when they are freed. On a CPU they stay, for calls to come; here a
-    model's weights lie there until the GPU has them, and what is allocated then is cut out of their block, which the
-    next model's do not fit."""
+    """Large blocks of the host's memory go back to it when they are freed. On a CPU they stay, for calls to come. Here
+    a model's weights lie there until the GPU has them. What is allocated next would be cut out of their block, and the
+    next model's weights would not fit into it."""
     libc = ctypes.CDLL(None)
     for parameter, value in ((_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES), (_M_MMAP_MAX, _LARGE_BLOCKS_MAX)):
         if not libc.mallopt(parameter, value):

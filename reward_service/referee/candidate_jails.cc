@@ -18,6 +18,8 @@ namespace {
 // To open a GPU beside others who do takes a second at most.
 constexpr absl::Duration kSpareTimeMax = absl::Seconds(2);
 constexpr int kLaunchQueuesOfStreams = 4;
+// In a candidate's own memory of the host. What is left of the reference's parameters it has to find there.
+constexpr int kMemorySteps = 4;
 
 }  // namespace
 
@@ -47,9 +49,13 @@ JudgeLimits CandidateJails::LimitsFor(const PreparedTask& task) const {
   return limits;
 }
 
+// A spare process is of use to who has the same rights. So whole seconds are added, and memory in steps: for most tasks
+// none.
 ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
+  const int64_t step_bytes = options_.memory_bytes_max / kMemorySteps;
+  const int64_t num_steps = task.layout().parameter_bytes() / step_bytes;
   return {.role = zygote::Fork::kPython,
-          .memory_bytes_max = options_.memory_bytes_max + task.layout().parameter_bytes(),
+          .memory_bytes_max = options_.memory_bytes_max + num_steps * step_bytes,
           .cpu_seconds_max = std::max(1, static_cast<int>(LimitsFor(task).cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
           .sealed = options_.room == Room::kSealed,

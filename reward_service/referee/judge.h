@@ -41,8 +41,6 @@ class Judge {
 
   // What the candidate did wrong; nothing when it is correct.
   absl::StatusOr<std::optional<Fault>> RunAll();
-  // INVALID_ARGUMENT where the reference's constructor takes longer than a candidate may hold the lane.
-  absl::Status CheckConstruction() const;
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
   absl::StatusOr<std::optional<Fault>> Time(Room room, bool takes_parameters);
   // Adds what a call launches. Nothing depends on it.

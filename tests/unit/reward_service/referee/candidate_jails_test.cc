@@ -21,14 +21,20 @@ absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
 struct Bench {
   explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object(),
                  Room room = Room::kOpen, absl::Time deadline = Soon())
-      : puppets(script), request(PuppetRequest(kind)) {
+      : puppets(script),
+        request(PuppetRequest(kind)),
+        options{.zygote = puppets.zygote.get(),
+                .lane = &PuppetLane(),
+                .memory_bytes_max = int64_t{1} << 30,
+                .room = room,
+                .deadline = deadline} {
     request.extension_fds = {AnyProgram().get(), AnyProgram().get()};
-    jails = std::make_unique<CandidateJails>(CandidateJailOptions{.zygote = puppets.zygote.get(),
-                                                                  .lane = &PuppetLane(),
-                                                                  .memory_bytes_max = int64_t{1} << 30,
-                                                                  .room = room,
-                                                                  .deadline = deadline},
-                                             request, AnyProgram().get(), &measurement);
+    Renew();
+  }
+
+  // After a change of `options`.
+  void Renew() {
+    jails = std::make_unique<CandidateJails>(options, request, AnyProgram().get(), &measurement);
   }
 
   absl::StatusOr<StartedJail> Start(const Jail* baseline = nullptr, int num_threads = 1) {
@@ -37,6 +43,7 @@ struct Bench {
 
   PuppetTask puppets;
   JudgeRequest request;
+  CandidateJailOptions options;
   v1::Measurement measurement;
   std::unique_ptr<CandidateJails> jails;
 };
@@ -113,14 +120,21 @@ TEST_CASE(
   CHECK(Told(*part)["rights"]["cpu_seconds_max"] == 10);
 }
 
-TEST_CASE("a candidate has memory for the reference's parameters besides its own") {
-  const nlohmann::json parameter = {{"code", 2}, {"bits", 32}, {"shape", {1024}}, {"name", "weight"}};
-  for (const CandidateKind kind : {CandidateKind::kNative, CandidateKind::kKernelBenchPython}) {
-    Bench bench(kind, {{"loaded", {{"parameters", {parameter}}}}});
+TEST_CASE("a candidate has memory for the reference's parameters, and shares spares where they are small") {
+  // The memory of a candidate whose reference has so many, with 1 MiB of its own.
+  const auto memory_beside = [](int num_parameters) {
+    const nlohmann::json parameter = {
+        {"code", 2}, {"bits", 32}, {"shape", {num_parameters}}, {"name", "weight"}};
+    Bench bench(CandidateKind::kKernelBenchPython, {{"loaded", {{"parameters", {parameter}}}}});
+    bench.options.memory_bytes_max = 1 << 20;
+    bench.Renew();
     const auto started = bench.Start();
     REQUIRE(started.ok());
-    CHECK(Told(*started)["rights"]["memory_bytes_max"] == (int64_t{1} << 30) + 4096);
-  }
+    return Told(*started)["rights"]["memory_bytes_max"].get<int>();
+  };
+  CHECK(memory_beside(1000) == 1 << 20);
+  CHECK(memory_beside(65000) == 1 << 20);
+  CHECK(memory_beside(70000) == (1 << 20) + (256 << 10));
 }
 
 TEST_CASE("who waits while others are timed has inputs that nobody else has") {
