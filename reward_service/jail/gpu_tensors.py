@@ -69,13 +69,21 @@ def open_gpu(*, sealed: bool) -> None:
 
 
 def return_large_blocks() -> None:
-    """Large blocks of the host's memory go back to it when they are freed. On a CPU they stay, for calls to come. Here
-    a model's weights lie there until the GPU has them. What is allocated next would be cut out of their block, and the
+    """Large blocks of the host's memory go back to it when they are freed, in place of staying for calls to come. A
+    model's weights lie there until the GPU has them. What is allocated next would be cut out of their block, and the
     next model's weights would not fit into it."""
-    libc = ctypes.CDLL(None)
-    for parameter, value in ((_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES), (_M_MMAP_MAX, _LARGE_BLOCKS_MAX)):
-        if not libc.mallopt(parameter, value):
-            raise OSError(f"mallopt({parameter}, {value}) failed")
+    _set_malloc(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+    _set_malloc(_M_MMAP_MAX, _LARGE_BLOCKS_MAX)
+
+
+def keep_large_blocks() -> None:
+    """From now on they stay: for calls that are timed, as in any jail (malloc_tunables.h)."""
+    _set_malloc(_M_MMAP_MAX, 0)
+
+
+def _set_malloc(parameter: int, value: int) -> None:
+    if not ctypes.CDLL(None).mallopt(parameter, value):
+        raise OSError(f"mallopt({parameter}, {value}) failed")
 
 
 def _launch_fills() -> None:

@@ -157,6 +157,7 @@ class Model:
             self._model = getattr(module, begin.entry)(*arguments)
         if self._memory:
             self._model = gpu_tensors.move(self._model)
+            gpu_tensors.keep_large_blocks()
             self._memory.make_room(begin.outputs, _NUM_RESULTS_AHEAD * begin.num_rooms)
         self._inputs = [
             [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]

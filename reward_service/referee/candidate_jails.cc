@@ -42,9 +42,13 @@ absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int n
                    [&](LaneTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
 }
 
+absl::Duration CandidateJails::ConstructionTime(const PreparedTask& task) const {
+  return std::min(task.layout().construction, absl::Seconds(request_.limits.lane_seconds_max));
+}
+
 JudgeLimits CandidateJails::LimitsFor(const PreparedTask& task) const {
   JudgeLimits limits = request_.limits;
-  const double seconds = absl::ToDoubleSeconds(task.layout().construction);
+  const double seconds = absl::ToDoubleSeconds(ConstructionTime(task));
   limits.cpu_seconds_max += std::floor(seconds * options_.lane->num_threads());
   return limits;
 }
@@ -113,7 +117,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
       std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), LimitsFor(task));
   Program program = MakeProgram(task, num_threads);
   const absl::Time since = absl::Now();
-  const absl::Duration of_reference = task.layout().construction;
+  const absl::Duration of_reference = ConstructionTime(task);
   if (beside_others) program.deadline = since + absl::Seconds(kBesideOthersSecondsMax) + of_reference;
   phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.

@@ -61,7 +61,9 @@ class CandidateJails {
  private:
   absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
                                         absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers);
-  // The request's, and what the reference's constructor takes besides.
+  // What the reference's constructor takes, but no longer than a candidate may hold the lane.
+  absl::Duration ConstructionTime(const PreparedTask& task) const;
+  // The request's, and that time besides.
   JudgeLimits LimitsFor(const PreparedTask& task) const;
   ChildRights RightsFor(PreparedTask& task) const;
   int NumLaunchQueues(const PreparedTask& task) const;

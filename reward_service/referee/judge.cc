@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/task/clear_device.h"
@@ -17,14 +16,6 @@ namespace {
 constexpr size_t kReasonBytesMax = 512;
 // Of a candidate that takes no parameters but its own: its input sets are few.
 constexpr size_t kWarmUpsWithoutParameters = 1;
-
-// INVALID_ARGUMENT where the reference's constructor takes longer than a candidate may hold the lane.
-absl::Status CheckConstruction(absl::Duration taken, double lane_seconds_max) {
-  if (taken <= absl::Seconds(lane_seconds_max)) return absl::OkStatus();
-  return TaskAtFault(
-      absl::StrFormat("the reference's constructor takes %.1f s, and lane_seconds_max allows %g",
-                      absl::ToDoubleSeconds(taken), lane_seconds_max));
-}
 
 // Of so many calls, which warm up a process that is to be timed: of verification, for no process is timed on those.
 std::vector<const Draw*> WarmUps(const std::vector<const Draw*>& draws, size_t num_calls) {
@@ -87,7 +78,6 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
                    tools_.pool->Begin(request_.task, request_.seed, request_.another_follows, deadline_));
   task_ = pooled_->task.get();
   grade().mutable_cost()->set_oracle_seconds(Seconds(start));
-  RETURN_IF_ERROR(CheckConstruction(task_->layout().construction, request_.limits.lane_seconds_max));
   const v1::Measurement before = measurement_;
   lane_since_ = absl::Now();  // of both attempts together
   const Room first = device_->FirstRoom();

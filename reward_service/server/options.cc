@@ -133,7 +133,7 @@ void ReadLimits(ConfigSection& section, ServiceOptions* options) {
   section.Read("lane_seconds_max", &options->judge.lane_seconds_max, RealRange{.min = 0.1, .max = 3600},
                {"seconds",
                 "Time for which a candidate may hold the lane in all, besides what the reference's "
-                "constructor takes, which may not be longer."});
+                "constructor takes."});
 }
 
 std::vector<std::string> KnownFormulas() {

@@ -17,6 +17,9 @@
 namespace warpsmith {
 namespace {
 
+// That an oracle constructs: to be called, in float64, and of another seed where plain attributes are weights.
+constexpr int kModelsMax = 3;
+
 // As the device says, but processes that wait there end before it gives up.
 absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
   absl::Status idle = device->AwaitIdle(what);
@@ -123,8 +126,9 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
-  oracle_cpu_seconds_max_ = limits_.oracle_cpu_seconds_max +
-                            static_cast<int>(std::ceil(2 * absl::ToDoubleSeconds(layout_.construction)));
+  const double constructing =
+      kModelsMax * absl::ToDoubleSeconds(layout_.construction) * static_cast<double>(num_threads_);
+  oracle_cpu_seconds_max_ = limits_.oracle_cpu_seconds_max + static_cast<int>(std::ceil(constructing));
   ASSIGN_OR_RETURN(auto oracle, parent_->Fork({.role = zygote::Fork::kOracle,
                                                .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                                .cpu_seconds_max = oracle_cpu_seconds_max_,

@@ -59,6 +59,10 @@ def move(model: Any) -> Any:
     return model
 
 
+def keep_large_blocks() -> None:
+    """They are kept."""
+
+
 def take_turn() -> None:
     """It has it."""
 

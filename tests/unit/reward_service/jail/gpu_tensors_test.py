@@ -36,8 +36,10 @@ _TWO_MODELS = """
 import re, sys
 sys.path.insert(0, sys.argv[1])
 import gpu_tensors, torch
-if sys.argv[2] == "returned":
+if sys.argv[2] != "kept":
     gpu_tensors.return_large_blocks()
+if sys.argv[2] == "kept again":
+    gpu_tensors.keep_large_blocks()
 def megabytes():
     return int(re.search("VmData:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
 before = megabytes()
@@ -50,7 +52,9 @@ print(megabytes() - before)
 """
 
 
-@pytest.mark.parametrize(("how", "megabytes"), [("returned", range(32)), ("kept", range(128, 512))])
+@pytest.mark.parametrize(
+    ("how", "megabytes"), [("returned", range(32)), ("kept", range(128, 512)), ("kept again", range(128, 512))]
+)
 def test_a_model_that_has_gone_to_the_gpu_leaves_its_memory_of_the_host(how: str, megabytes: range) -> None:
     header = (_JAIL / "malloc_tunables.h").read_text()
     name, tunables = "".join(re.findall(r'^    "(.*)"', header, re.MULTILINE)).split("=", 1)

@@ -113,6 +113,8 @@ TEST_CASE(
   CHECK(all->constructing < absl::Milliseconds(2500));
   CHECK(all->jail->jail().limits().cpu_seconds_max == 12);
   CHECK(Told(*all)["rights"]["cpu_seconds_max"] == 12);
+  longer.request.limits.lane_seconds_max = 1;
+  CHECK(longer.Start()->jail->jail().limits().cpu_seconds_max == 11);
   Bench shorter(CandidateKind::kNative, script(200'000));
   const auto part = shorter.Start();
   REQUIRE(part.ok());

@@ -180,17 +180,6 @@ TEST_CASE("a call in which no machine like this can write the outputs is a hack"
   CHECK(measurement.grade().hack_family() == kImpossibleTimeFamily);
 }
 
-TEST_CASE("a reference whose constructor takes longer than the lane is lent is the task's fault") {
-  Bench bench(kNative, {{"loaded", {{"construction_us", 2'500'000}}}});
-  bench.request.limits.lane_seconds_max = 2;
-  const v1::Measurement measurement = bench.Run();
-  CHECK(measurement.grade().verdict() == v1::VERDICT_INVALID_TASK);
-  CHECK(measurement.grade().verdict_reason() ==
-        "the reference's constructor takes 2.5 s, and lane_seconds_max allows 2");
-  bench.request.limits.lane_seconds_max = 60;
-  CHECK(bench.Run().grade().verdict() == v1::VERDICT_CORRECT);
-}
-
 TEST_CASE("both attempts and the timing share one bound of the lane") {
   Bench bench(kNative, {{"answers", {{"run native sealed", EndsForWant()}}}});
   bench.request.limits.lane_seconds_max = 0;
