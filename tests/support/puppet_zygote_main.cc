@@ -137,7 +137,8 @@ class Puppet {
     is_on_other_inputs_ = fields.contains(oracle::Load::other_inputs.name);
     detail_ = is_on_other_inputs_ ? "other" : "own";
     const std::clock_t spun = std::clock() + script_.value("spins", 0) * (CLOCKS_PER_SEC / 1000);
-    while (std::clock() < spun) {}
+    while (std::clock() < spun) {
+    }
     using oracle::Loaded, oracle::Tensor;
     const nlohmann::json one = {{{Tensor::code, 2}, {Tensor::bits, 32}, {Tensor::shape, {4}}}};
     loaded_ = Make<Loaded>(
