@@ -18,7 +18,7 @@ namespace {
 // To open a GPU beside others who do takes a second at most.
 constexpr absl::Duration kSpareTimeMax = absl::Seconds(2);
 constexpr int kLaunchQueuesOfStreams = 4;
-// In a candidate's own memory of the host. What is left of the reference's parameters it has to find there.
+// Parameters add memory in steps of this part of a candidate's own. What is less than a step comes out of its own.
 constexpr int kMemorySteps = 4;
 
 }  // namespace

@@ -202,7 +202,7 @@ class PreparedTask {
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;  // where the device is one for all, changed by whoever has its turn
-  int oracle_cpu_seconds_max_ = 0;        // of the last one that was started
+  int started_cpu_seconds_max_ = 0;       // what the last one that was started may use
   // Where the oracle lays draws out, each in a slot, to be copied before the next one there.
   std::unique_ptr<TensorMemory> input_window_;
   std::unique_ptr<TensorMemory> expected_window_;

@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
   if (absl::IsUnavailable(status)) {
     const Ending ended = oracle_->AwaitEnd();
     if (ending != nullptr) *ending = ended;
-    if (ended.signal == SIGKILL && !UsedUp(ended, oracle_cpu_seconds_max_)) {
+    if (ended.signal == SIGKILL && !UsedUp(ended, started_cpu_seconds_max_)) {
       oracle_.reset();
       return absl::ResourceExhaustedError("the oracle was killed: the host may lack memory");
     }
@@ -128,10 +128,10 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
 absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
   const double constructing =
       kModelsMax * absl::ToDoubleSeconds(layout_.construction) * static_cast<double>(num_threads_);
-  oracle_cpu_seconds_max_ = limits_.oracle_cpu_seconds_max + static_cast<int>(std::ceil(constructing));
+  started_cpu_seconds_max_ = limits_.oracle_cpu_seconds_max + static_cast<int>(std::ceil(constructing));
   ASSIGN_OR_RETURN(auto oracle, parent_->Fork({.role = zygote::Fork::kOracle,
                                                .memory_bytes_max = limits_.oracle_memory_bytes_max,
-                                               .cpu_seconds_max = oracle_cpu_seconds_max_,
+                                               .cpu_seconds_max = started_cpu_seconds_max_,
                                                .num_threads = num_threads_,
                                                .gpu = on_device_->turn() != nullptr},
                                               ContextFor::kOracle));
@@ -166,19 +166,19 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
     return answers.status();
   if (!answers.ok()) {
     const bool endless =
-        absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, oracle_cpu_seconds_max_);
+        absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, started_cpu_seconds_max_);
     return TaskAtFault(
         endless ? absl::StrCat("the reference does not end in ",
                                absl::FormatDuration(std::min(limits_.answer_time_max, limits_.step_time_max)),
-                               " or ", oracle_cpu_seconds_max_, " s of CPU time")
+                               " or ", started_cpu_seconds_max_, " s of CPU time")
                 : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
   Packet& answer = answers->front();
   if (!Is<oracle::Loaded>(answer.fields)) {
     std::string error = Read(answer.fields, oracle::Failed::error);
     if (absl::StrContains(error, "DefaultCPUAllocator"))  // of Torch, on the host
-      absl::StrAppend(&error, ": its processes may have ", limits_.oracle_memory_bytes_max >> 20,
-                      " MiB each");
+      absl::StrAppend(&error, "; an oracle may have ", limits_.oracle_memory_bytes_max >> 20,
+                      " MiB of the host's memory");
     return TaskAtFault(error.empty() ? "the reference crashed" : error);
   }
   if (layout != nullptr) {
@@ -225,7 +225,7 @@ void PreparedTask::EndProcesses() {
 absl::Status PreparedTask::RenewOracle() {
   // It might not end its next draws.
   const auto is_worn = [this] {
-    return oracle_->cpu_seconds() >= oracle_cpu_seconds_max_ - limits_.oracle_cpu_seconds_max / 2;
+    return oracle_->cpu_seconds() >= started_cpu_seconds_max_ - limits_.oracle_cpu_seconds_max / 2;
   };
   if (oracle_ != nullptr && (oracle_ended_ || is_worn())) CloseOracle();
   if (oracle_ != nullptr) return absl::OkStatus();

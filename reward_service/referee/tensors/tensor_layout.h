@@ -40,8 +40,8 @@ struct TaskLayout {
   absl::Duration construction;  // what the reference's constructor took in the oracle
 
   int64_t buffer_bytes() const { return input_buffer_bytes + output_buffer_bytes; }
-  int64_t tensor_bytes() const;  // without gaps and guards
-  int64_t parameter_bytes() const;
+  int64_t tensor_bytes() const;      // without gaps and guards
+  int64_t parameter_bytes() const;   // the same, of parameters alone
   int64_t own_output_bytes() const;  // of outputs that a program has to write
 };
 

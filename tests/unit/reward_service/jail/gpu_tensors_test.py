@@ -55,7 +55,7 @@ print(megabytes() - before)
 @pytest.mark.parametrize(
     ("how", "megabytes"), [("returned", range(32)), ("kept", range(128, 512)), ("kept again", range(128, 512))]
 )
-def test_a_model_that_has_gone_to_the_gpu_leaves_its_memory_of_the_host(how: str, megabytes: range) -> None:
+def test_large_blocks_of_the_host_go_back_or_stay(how: str, megabytes: range) -> None:
     header = (_JAIL / "malloc_tunables.h").read_text()
     name, tunables = "".join(re.findall(r'^    "(.*)"', header, re.MULTILINE)).split("=", 1)
     command = [sys.executable, "-c", _TWO_MODELS, str(_JAIL), how]

@@ -118,7 +118,14 @@ TEST_CASE("all answers of a step have one limit together, those on other inputs 
   }
 }
 
-TEST_CASE("an oracle with a slow constructor makes draws as long as another one, once that is known") {
+TEST_CASE("a reference that finds no memory on the host is told how much there is") {
+  const nlohmann::json failed = {{"op", "failed"}, {"error", "DefaultCPUAllocator: can't allocate memory"}};
+  CHECK(Making({{"answers", {{"load", failed}}}}, absl::Hours(1), absl::Hours(1)) ==
+        absl::InvalidArgumentError("DefaultCPUAllocator: can't allocate memory; an oracle may have 1024 MiB "
+                                   "of the host's memory"));
+}
+
+TEST_CASE("an oracle with a slow constructor is not replaced at each draw, once that is known") {
   TaskLimits limits = PuppetTaskLimits();
   limits.oracle_cpu_seconds_max = 2;
   // The first has too little left after its start, the second has its constructor's time besides; a third fails.
