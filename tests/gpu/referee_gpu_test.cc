@@ -36,6 +36,8 @@ TEST_CASE("an input cannot be written") {
   CHECK(verdict != v1::VERDICT_CORRECT);
 }
 
+constexpr char kMisaligned[] = "  scaled<<<1024, 256, 0, stream>>>(x, weight, (float*)((char*)y + 2), n);\n";
+
 TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
   const v1::Grade too_many =
       Judge(Source(kKernel, "  scaled<<<dim3(1u << 31), 32, 0, stream>>>(x, weight, y, n);\n")).grade();
@@ -43,9 +45,7 @@ TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
   CHECK_THAT(too_many.verdict_reason(), Catch::Contains("which is cudaErrorInvalid"));
   CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(nullptr, weight, y, n);\n") ==
         v1::VERDICT_RUNTIME_ERROR);
-  const v1::Grade misaligned =
-      Judge(Source(kKernel, "  scaled<<<1024, 256, 0, stream>>>(x, weight, (float*)((char*)y + 2), n);\n"))
-          .grade();
+  const v1::Grade misaligned = Judge(Source(kKernel, kMisaligned)).grade();
   CHECK(misaligned.verdict() == v1::VERDICT_RUNTIME_ERROR);
   // In its own words, where the fault comes while it runs; in the driver's, where it comes after that.
   CHECK_THAT(misaligned.verdict_reason(), Catch::Contains("misaligned", Catch::CaseSensitive::No));
@@ -53,6 +53,18 @@ TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
         v1::VERDICT_TIMEOUT);
   CHECK(VerdictOf(kKernel, "  scaled<<<1, 2048, 0, stream>>>(x, weight, y, n);\n") ==
         v1::VERDICT_RUNTIME_ERROR);
+  CHECK(VerdictOf(kKernel, kLaunch) == v1::VERDICT_CORRECT);
+}
+
+// The driver takes 0.7 s or more to recover from so many blocks.
+TEST_CASE("a fault is told from a kernel that does not end where the driver takes longer than a call may") {
+  constexpr double kCallSeconds = 0.3;
+  const v1::Grade grade = Judge(Source(kKernel, kMisaligned), /*verify_only=*/true, kCallSeconds).grade();
+  CHECK(grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("misaligned", Catch::CaseSensitive::No));
+  const std::string spins = std::string(kLaunch) + "  spin<<<1, 1, 0, stream>>>(y, -1);\n";
+  CHECK(Judge(Source(kKernel, spins), /*verify_only=*/true, kCallSeconds).grade().verdict() ==
+        v1::VERDICT_TIMEOUT);
   CHECK(VerdictOf(kKernel, kLaunch) == v1::VERDICT_CORRECT);
 }
 

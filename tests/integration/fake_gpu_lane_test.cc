@@ -111,6 +111,18 @@ TEST_CASE("what the driver says of a candidate's kernels is the candidate's: a f
   CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE("a fault that is told late is a fault where the GPU rests meanwhile") {
+  const std::string faults =
+      DriverSays("late cuCtxSynchronize 1300\\nfail cuCtxSynchronize 716") + kRight;  // a call has 1 s
+  CHECK(GradeOf(faults).verdict() == v1::VERDICT_TIMEOUT);
+  TestDriver().Say("rest 800 600\n");
+  const v1::Grade grade = GradeOf(faults);
+  CHECK(grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("on the GPU: cuCtxSynchronize"));
+  CHECK(GradeOf(DriverSays("late cuCtxSynchronize 3600000") + kRight).verdict() == v1::VERDICT_TIMEOUT);
+  TestDriver().Say("");
+}
+
 TEST_CASE("a flood of output is no fault of a right program, and of it little is kept") {
   const absl::StatusOr<v1::Measurement> measurement = Judge(
       "for (int i = 0; i < 40000; ++i) std::printf(\"%d: all is well, and this is said often\\n\", i);\n" +

@@ -10,7 +10,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/base/file.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/referee/process/child_process.h"
@@ -58,6 +60,17 @@ inline bool AwaitPacket(int socket) { return ReceivePacket(socket).ok(); }
 inline void StaySilent(int socket) {
   while (AwaitPacket(socket)) {
   }
+}
+// For a life: answers each packet by the number of those before it.
+inline void Count(int socket) {
+  for (int number = 0; AwaitPacket(socket); ++number) (void)SendPacket(socket, {{"number", number}});
+}
+
+// The kernel's letter for what a process does: 'T' is stopped.
+inline char StateOf(pid_t pid) {
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  WS_CHECK(stat.ok()) << stat.status().ToString();
+  return stat->at(stat->rfind(')') + 2);
 }
 
 }  // namespace warpsmith

@@ -222,25 +222,29 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
 absl::StatusOr<TimedAnswer> ChildProcess::StartOnTheClock(const nlohmann::json& fields,
                                                           absl::Duration timeout, StartLine* line,
                                                           const std::vector<size_t>& rooms,
-                                                          absl::FunctionRef<void()> occupied,
-                                                          absl::FunctionRef<void()> before_start,
-                                                          absl::FunctionRef<void()> before_stop) {
+                                                          const LineSteps& steps) {
   RETURN_IF_ERROR(Send(fields));
-  const absl::Time deadline = absl::Now() + timeout;
+  absl::Time deadline = absl::Now() + timeout;
   const auto is_ready = [line] { return line->is_ready(); };
   RETURN_IF_ERROR(Continue());
   // Whoever waits for a device may keep the core.
   if (SharesCores(pid_)) AwaitAtLine(deadline, is_ready);
-  occupied();
+  steps.occupied();
   const double free = MonotonicSeconds();
   AwaitAtLine(deadline, is_ready);
   const double ready = MonotonicSeconds();
-  if (absl::Now() < deadline) before_start();
+  if (absl::Now() < deadline) steps.before_start();
   const double start = MonotonicSeconds();
   line->Start(rooms);
-  AwaitAtLine(deadline, [line] { return line->is_done(); });
+  const auto is_done = [line] { return line->is_done(); };
+  AwaitAtLine(deadline, is_done);
+  if (absl::Now() >= deadline) {
+    const absl::Duration overtime = steps.overtime();
+    deadline = absl::Now() + overtime;
+    AwaitAtLine(deadline, is_done);
+  }
   const double answered = MonotonicSeconds();
-  if (absl::Now() < deadline) before_stop();
+  if (absl::Now() < deadline) steps.before_stop();
   const double stopping = MonotonicSeconds();
   absl::StatusOr<Packet> answer = Receive(deadline);
   const double received = MonotonicSeconds();

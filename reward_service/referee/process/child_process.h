@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,16 @@ struct TimedAnswer {
   double late_seconds =
       0;  // StartOnTheClock(): that the process was not yet ready when nothing kept the device busy
   Packet answer;
+};
+
+// What is done around a run at a start line, on no clock.
+struct LineSteps {
+  // Once the process is continued: returns when the device is no longer kept busy with other work.
+  std::function<void()> occupied = [] {};
+  std::function<void()> before_start = [] {};  // it is ready
+  // It has said nothing in time: how long it is waited for besides, once.
+  std::function<absl::Duration()> overtime = [] { return absl::ZeroDuration(); };
+  std::function<void()> before_stop = [] {};  // it is done, or has answered
 };
 
 // One thread at a time. The process is killed on destruction: from then on it runs no code of its own and
@@ -83,14 +94,10 @@ class ChildProcess {
       const nlohmann::json& fields, absl::Duration timeout, absl::FunctionRef<void()> before_stop = [] {});
 
   // The same for a process that waits at `line`, of which `fields` tell it: the clock runs from when it may go on until
-  // it says that it is done, or answers. `occupied` is called when it is continued, and returns when the device is no
-  // longer kept busy with other work; `before_start` when it is ready, and `before_stop` when it is done, or has
-  // answered, on no clock. Then its answer is waited for on that of the stop.
+  // it says that it is done, or answers. Then its answer is waited for on that of the stop.
   absl::StatusOr<TimedAnswer> StartOnTheClock(const nlohmann::json& fields, absl::Duration timeout,
                                               StartLine* line, const std::vector<size_t>& rooms,
-                                              absl::FunctionRef<void()> occupied,
-                                              absl::FunctionRef<void()> before_start,
-                                              absl::FunctionRef<void()> before_stop);
+                                              const LineSteps& steps);
 
   // Unless it has been reaped: its number may be another's then.
   void Kill() const;

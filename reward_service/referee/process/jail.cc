@@ -211,15 +211,21 @@ absl::StatusOr<TimedAnswer> Jail::RunAtLine(const std::vector<size_t>& rooms,
                                         {jail::Run::number, line_->Next()},
                                         {jail::Run::steady, tells_steady_}});
   buffers_.store->Occupy();
-  absl::StatusOr<TimedAnswer> timed = process_->StartOnTheClock(
-      request, absl::Seconds(limits_.call_seconds_max), line_.get(), rooms,
-      [this] { busy_us_ = buffers_.store->AwaitOccupied(); },
-      [this] {
-        AddBusy(buffers_.store->AwaitDone(limits_.call_seconds_max));
-        AddBusy(buffers_.store->GiveLateWords());
-      },
-      before_stop);
-  return timed;
+  LineSteps steps;
+  steps.occupied = [this] { busy_us_ = buffers_.store->AwaitOccupied(); };
+  steps.before_start = [this] {
+    AddBusy(buffers_.store->AwaitDone(limits_.call_seconds_max));
+    AddBusy(buffers_.store->GiveLateWords());
+  };
+  // While the driver recovers from a fault, a GPU computes for nobody; the program is told of its fault after that.
+  steps.overtime = [this] {
+    const absl::Time since = absl::Now();
+    (void)buffers_.store->AwaitDone(0);
+    return absl::Now() - since;
+  };
+  steps.before_stop = before_stop;
+  return process_->StartOnTheClock(request, absl::Seconds(limits_.call_seconds_max), line_.get(), rooms,
+                                   steps);
 }
 
 // What waited for the end of the occupation began then, before the clock.

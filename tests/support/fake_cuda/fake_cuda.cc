@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -47,6 +48,14 @@ std::vector<int> VisibleGpus() {
     if (script.gone.count(number) == 0 && (named < 0 || named == number)) visible.push_back(number);
   }
   return visible;
+}
+
+void Rest(const Script& script) {
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<Clock::time_point> last = Clock::now();
+  const bool rests = Clock::now() - last.load() > std::chrono::milliseconds(script.rest_after_ms);
+  if (rests) std::this_thread::sleep_for(std::chrono::milliseconds(script.rest_ms));
+  last = Clock::now();
 }
 
 void CountDown(int num_busy) { std::ofstream(std::getenv("FAKE_CUDA")) << "busy " << num_busy << "\n"; }
@@ -340,8 +349,10 @@ Result cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsig
   const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
   if (fake_cuda_on_launch != nullptr) fake_cuda_on_launch(name.c_str(), grid, block, shared_bytes);
   if (const Result result = Compare(name, arguments); result != 0) return result;
-  if (const int num_busy = ReadScript().num_busy; num_busy > 0) {
-    CountDown(num_busy - 1);
+  const Script script = ReadScript();
+  Rest(script);
+  if (script.num_busy > 0) {
+    CountDown(script.num_busy - 1);
     std::this_thread::sleep_for(kTurn);
   }
   return 0;

@@ -30,6 +30,7 @@ Script ReadScript() {
     if (key == "version") words >> script.version;
     if (size_t mib = 0; key == "memory" && words >> mib) script.memory_bytes = mib << 20;
     if (key == "free") words >> script.free_percent;
+    if (key == "rest") words >> script.rest_after_ms >> script.rest_ms;
     if (key == "busy") words >> script.num_busy;
     if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);
     if (key == "fail" && words >> name) words >> script.failing[name];

@@ -3,6 +3,8 @@
 //   gpus N        so many GPUs; without the line, one. CUDA_VISIBLE_DEVICES may name one of them by its UUID
 //   gone N        GPU N is there no more, and whatever is asked of a process on it fails
 //   version N     what cuDriverGetVersion says
+//   rest G M      a launch by this process after G milliseconds without one takes M milliseconds, as it does while the
+//                 driver recovers from a fault
 //   busy N        the next N launches take as long as the turn of another process; the line counts down
 //   memory M      so many MiB has a GPU; without the line, 8192
 //   free P        so many percent of a GPU's memory are free; without the line, seven eighths
@@ -26,6 +28,7 @@ struct Script {
   int num_gpus = 1;
   int version = 13000;
   int num_busy = 0;
+  int rest_after_ms = 0, rest_ms = 0;
   size_t memory_bytes = size_t{8} << 30;
   double free_percent = 87.5;
   int first_throttled = 0;

@@ -1,10 +1,8 @@
 #include "reward_service/referee/process/child_process.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/check.h"
-#include "core/base/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/forked_child.h"
 
@@ -25,22 +21,10 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 
 absl::Time Soon() { return absl::Now() + kPatience; }
 
-// The kernel's letter for what a process does: 'T' is stopped.
-char StateOf(pid_t pid) {
-  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
-  REQUIRE(stat.ok());
-  return stat->at(stat->rfind(')') + 2);
-}
-
 // Waits until it has ended, and leaves it to be reaped.
 void AwaitZombie(pid_t pid) {
   siginfo_t info{};
   REQUIRE(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) == 0);
-}
-
-// Answers each packet by the number of those before it.
-void Count(int socket) {
-  for (int number = 0; AwaitPacket(socket); ++number) (void)SendPacket(socket, {{"number", number}});
 }
 
 TEST_CASE("a child is who the kernel says, once it has said hello") {
@@ -117,116 +101,6 @@ TEST_CASE("what is done between an answer and the stop finds the child running, 
   CHECK(state != 'T');
   CHECK(timed->seconds + timed->stop_seconds < kSeconds);
   CHECK(StateOf(child->pid()) == 'T');
-}
-
-// Answers the sum of its rooms, once it may begin with them.
-void SumRooms(int socket, StartPage* page) {
-  for (uint32_t number = 1;; ++number) {
-    AwaitPacket(socket);
-    page->ready = number;
-    while (page->go != number) absl::SleepFor(absl::Microseconds(10));
-    uint32_t sum = 0;
-    for (uint32_t call = 0; call < page->num_calls; ++call) sum += page->rooms[call];
-    page->done = number;
-    if (!SendPacket(socket, {{"sum", sum}}).ok()) return;
-  }
-}
-
-TEST_CASE("a child that waits at the line is told its rooms there, when the clock starts") {
-  const auto line = StartLine::Create();
-  REQUIRE(line.ok());
-  void* const page = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
-  REQUIRE(page != MAP_FAILED);
-  const auto child = ForkChild([page](int socket, int) { SumRooms(socket, static_cast<StartPage*>(page)); });
-  REQUIRE(child->Stop().ok());
-  for (const size_t room : {size_t{3}, size_t{5}}) {
-    (*line)->Next();
-    bool began_too_soon = false;
-    int num_stops = 0;
-    const auto timed = child->StartOnTheClock(
-        {{"op", "run"}}, kPatience, line->get(), {room, room + 1},
-        [&] { began_too_soon = (*line)->is_done(); }, [&] { began_too_soon |= (*line)->is_done(); },
-        [&] { ++num_stops; });
-    REQUIRE(timed.ok());
-    CHECK(timed->answer.fields["sum"] == 2 * room + 1);
-    CHECK_FALSE(began_too_soon);
-    CHECK(num_stops == 1);
-    CHECK(StateOf(child->pid()) == 'T');
-  }
-}
-
-int NumCores() {
-  cpu_set_t cores;
-  WS_CHECK(sched_getaffinity(0, sizeof(cores), &cores) == 0);
-  return CPU_COUNT(&cores);
-}
-
-// Of those that this process may use.
-void RunOnFirstCore(pid_t pid) {
-  cpu_set_t cores, first;
-  WS_CHECK(sched_getaffinity(0, sizeof(cores), &cores) == 0);
-  int core = 0;
-  while (!CPU_ISSET(core, &cores)) ++core;
-  CPU_ZERO(&first);
-  CPU_SET(core, &first);
-  WS_CHECK(sched_setaffinity(pid, sizeof(first), &first) == 0);
-}
-
-// What a program's threads can do with the page, which lies in their memory.
-TEST_CASE("words that come too soon gain nothing: what follows them is on a clock") {
-  constexpr absl::Duration kWork = absl::Milliseconds(80);
-  struct Child {
-    bool says_done = false;                            // before its work
-    absl::Duration comes_late = absl::ZeroDuration();  // to the line
-  };
-  const auto timed = [&](const Child& what) {
-    const auto line = StartLine::Create();
-    REQUIRE(line.ok());
-    void* const mapped = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
-    REQUIRE(mapped != MAP_FAILED);
-    auto& page = *static_cast<StartPage*>(mapped);
-    page.ready = 2;  // of a run to come
-    page.done = 2;
-    const auto child = ForkChild([&](int socket, int) {
-      AwaitPacket(socket);
-      absl::SleepFor(what.comes_late);
-      page.ready = 1;
-      while (page.go != 1) absl::SleepFor(absl::Microseconds(10));
-      if (what.says_done) page.done = 1;
-      absl::SleepFor(kWork);
-      page.done = 1;
-      (void)SendPacket(socket, {{"op", "done"}});
-      StaySilent(socket);
-    });
-    REQUIRE(child->Stop().ok());
-    RunOnFirstCore(child->pid());
-    (*line)->Next();
-    auto answer = child->StartOnTheClock(
-        {{"op", "run"}}, kPatience, line->get(), {}, [] {}, [] {}, [] {});
-    REQUIRE(answer.ok());
-    return *std::move(answer);
-  };
-  const double work_seconds = absl::ToDoubleSeconds(kWork);
-  CHECK(timed({}).seconds >= work_seconds);
-  CHECK(timed({.says_done = true}).answer_seconds >= work_seconds / 2);
-  // On one core for both, what keeps the device busy tells it.
-  if (NumCores() > 1) CHECK(timed({.comes_late = kWork}).late_seconds >= work_seconds / 2);
-}
-
-TEST_CASE("a child that answers and never comes to the line, or never answers, is stopped") {
-  const auto line = StartLine::Create();
-  REQUIRE(line.ok());
-  const auto run = [&](void (*child_does)(int socket)) {
-    (*line)->Next();
-    const auto child = ForkChild([=](int socket, int) { child_does(socket); });
-    REQUIRE(child->Stop().ok());
-    const auto timed = child->StartOnTheClock(
-        {{"op", "run"}}, absl::Milliseconds(200), line->get(), {}, [] {}, [] {}, [] {});
-    CHECK(StateOf(child->pid()) == 'T');
-    return timed.status();
-  };
-  CHECK(run(Count).ok());
-  CHECK(absl::IsDeadlineExceeded(run(StaySilent)));
 }
 
 TEST_CASE("a child that does not answer is stopped at its limit") {
