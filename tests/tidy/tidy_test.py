@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy import layers, rooms, shape, words
+from tests.tidy import layers, links, rooms, shape, words
 from tests.tidy.__main__ import all_findings
 from tests.tidy.tree import Tree, read_tree
 
@@ -38,6 +38,7 @@ def clean_tree() -> dict[str, str]:
         "core/kernels/CMakeLists.txt": "warpsmith_library(core_kernels SOURCES add.cc PUBLIC core_base TORCH)\n",
         "trainer/update.h": header("trainer/update.h", '#include "core/kernels/add.h"\n#include <ATen/core/Tensor.h>'),
         "tests/unit/core/base/file_test.cc": '#include "core/base/file.h"\n',
+        "docs/use.md": "# How to use `it`, well\n[first](#how-to-use-it-well), [core](../core/base), [web](https://a.org/b)\n",
     }
 
 
@@ -148,6 +149,11 @@ BREACHES = {
     ),
     "a function macro": ({"trainer/main.cc": "#define TWICE(x) ((x) * 2)\n"}, "write TWICE as a function"),
     "a glob": ({"tests/CMakeLists.txt": "file(GLOB sources *.cc)\n"}, "by a glob"),
+    "a link to no page": ({"README.md": "[use](docs/other.md)\n"}, "links to docs/other.md, which is not there"),
+    "a link to no heading": (
+        {"README.md": "[use](docs/use.md#how-to-use-it)\n"},
+        "links to #how-to-use-it of docs/use.md, which has no such heading",
+    ),
     "a foreign word": ({"README.md": "See /work/" + "notes.\n"}, "has the word"),
     "a word of learning in core": (
         {"core/base/a.h": header("core/base/a.h", "// Clips the advantage.")},
@@ -163,13 +169,13 @@ def test_a_breach_is_found(breach: str) -> None:
 
 
 def test_every_rule_is_seen_to_fail() -> None:
-    names = [rule.__name__ for rule in (*layers.RULES, *words.RULES)]
+    names = [rule.__name__ for rule in (*layers.RULES, *links.RULES, *words.RULES)]
     fired = set()
     for changes, _ in BREACHES.values():
         tree = Tree({**clean_tree(), **changes})
         table = layers.read_table(tree.texts["ARCHITECTURE.md"])
         fired |= {rule.__name__ for rule in layers.RULES if any(rule(tree, table))}
-        fired |= {rule.__name__ for rule in words.RULES if any(rule(tree))}
+        fired |= {rule.__name__ for rule in (*links.RULES, *words.RULES) if any(rule(tree))}
     # A tab is the one breach without an example above.
     assert set(names) - fired == {"tabs_do_not_indent"}
     assert any(words.tabs_do_not_indent(Tree({"tests/a.py": "\tpass\n"})))
