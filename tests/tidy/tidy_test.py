@@ -38,7 +38,8 @@ def clean_tree() -> dict[str, str]:
         "core/kernels/CMakeLists.txt": "warpsmith_library(core_kernels SOURCES add.cc PUBLIC core_base TORCH)\n",
         "trainer/update.h": header("trainer/update.h", '#include "core/kernels/add.h"\n#include <ATen/core/Tensor.h>'),
         "tests/unit/core/base/file_test.cc": '#include "core/base/file.h"\n',
-        "docs/use.md": "# How to use `it`, well\n[first](#how-to-use-it-well), [core](../core/base), [web](https://a.org/b)\n",
+        "docs/use.md": "# How to use `it`, well\n[first](#how-to-use-it-well), [core](../core/base), [web](https://a.org/b),\n"
+        "`a[0](b.md)`\n```\n# No heading\nkernel[grid](x)\n```\n",
     }
 
 
@@ -149,10 +150,13 @@ BREACHES = {
     ),
     "a function macro": ({"trainer/main.cc": "#define TWICE(x) ((x) * 2)\n"}, "write TWICE as a function"),
     "a glob": ({"tests/CMakeLists.txt": "file(GLOB sources *.cc)\n"}, "by a glob"),
-    "a link to no page": ({"README.md": "[use](docs/other.md)\n"}, "links to docs/other.md, which is not there"),
+    "a link to no page": (
+        {"README.md": '[use](docs/other.md "title")\n'},
+        "links to docs/other.md, which is not there",
+    ),
     "a link to no heading": (
-        {"README.md": "[use](docs/use.md#how-to-use-it)\n"},
-        "links to #how-to-use-it of docs/use.md, which has no such heading",
+        {"README.md": "[use](docs/use.md#no-heading)\n"},
+        "links to #no-heading of docs/use.md, which has no such heading",
     ),
     "a foreign word": ({"README.md": "See /work/" + "notes.\n"}, "has the word"),
     "a word of learning in core": (
