@@ -113,9 +113,9 @@ TEST_CASE("what the driver says of a candidate's kernels is the candidate's: a f
 
 TEST_CASE("a fault that is told late is a fault where the GPU rests meanwhile") {
   const std::string faults =
-      DriverSays("late cuCtxSynchronize 1300\\nfail cuCtxSynchronize 716") + kRight;  // a call has 1 s
+      DriverSays("late cuCtxSynchronize 2300\\nfail cuCtxSynchronize 716") + kRight;  // a call has 1 s
   CHECK(GradeOf(faults).verdict() == v1::VERDICT_TIMEOUT);
-  TestDriver().Say("rest 800 600\n");
+  TestDriver().Say("rest 500 1000\n");
   const v1::Grade grade = GradeOf(faults);
   CHECK(grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
   CHECK_THAT(grade.verdict_reason(), Catch::Contains("on the GPU: cuCtxSynchronize"));

@@ -233,12 +233,13 @@ absl::StatusOr<TimedAnswer> ChildProcess::StartOnTheClock(const nlohmann::json& 
   const double free = MonotonicSeconds();
   AwaitAtLine(deadline, is_ready);
   const double ready = MonotonicSeconds();
-  if (absl::Now() < deadline) steps.before_start();
+  const bool starts_in_time = absl::Now() < deadline;
+  if (starts_in_time) steps.before_start();
   const double start = MonotonicSeconds();
   line->Start(rooms);
   const auto is_done = [line] { return line->is_done(); };
   AwaitAtLine(deadline, is_done);
-  if (absl::Now() >= deadline) {
+  if (starts_in_time && absl::Now() >= deadline) {
     const absl::Duration overtime = steps.overtime();
     deadline = absl::Now() + overtime;
     AwaitAtLine(deadline, is_done);

@@ -45,12 +45,12 @@ struct TimedAnswer {
   Packet answer;
 };
 
-// What is done around a run at a start line, on no clock.
+// What is done around a run at a start line: on no clock, but for the overtime.
 struct LineSteps {
   // Once the process is continued: returns when the device is no longer kept busy with other work.
   std::function<void()> occupied = [] {};
   std::function<void()> before_start = [] {};  // it is ready
-  // It has said nothing in time: how long it is waited for besides, once.
+  // It started in time, and has said nothing: how long it is waited for once this returns, and no longer.
   std::function<absl::Duration()> overtime = [] { return absl::ZeroDuration(); };
   std::function<void()> before_stop = [] {};  // it is done, or has answered
 };

@@ -14,6 +14,7 @@
 #include "reward_service/jail/messages.h"
 #include "reward_service/referee/process/cuda_error_text.h"
 #include "reward_service/referee/process/guards.h"
+#include "reward_service/referee/tensors/gpu_store.h"
 #include "reward_service/referee/tensors/late_pairs.h"
 
 namespace warpsmith {
@@ -217,11 +218,12 @@ absl::StatusOr<TimedAnswer> Jail::RunAtLine(const std::vector<size_t>& rooms,
     AddBusy(buffers_.store->AwaitDone(limits_.call_seconds_max));
     AddBusy(buffers_.store->GiveLateWords());
   };
-  // While the driver recovers from a fault, a GPU computes for nobody; the program is told of its fault after that.
+  // While the driver recovers from a fault, a GPU computes for nobody; the program is told of its fault after that. A
+  // GPU that never computes again keeps the referee, as in any other use, until the service ends it.
   steps.overtime = [this] {
     const absl::Time since = absl::Now();
     (void)buffers_.store->AwaitDone(0);
-    return absl::Now() - since;
+    return std::min(absl::Now() - since, absl::Seconds(kRecoverySeconds));
   };
   steps.before_stop = before_stop;
   return process_->StartOnTheClock(request, absl::Seconds(limits_.call_seconds_max), line_.get(), rooms,

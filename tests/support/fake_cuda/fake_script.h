@@ -3,7 +3,7 @@
 //   gpus N        so many GPUs; without the line, one. CUDA_VISIBLE_DEVICES may name one of them by its UUID
 //   gone N        GPU N is there no more, and whatever is asked of a process on it fails
 //   version N     what cuDriverGetVersion says
-//   rest G M      a launch by this process after G milliseconds without one takes M milliseconds, as it does while the
+//   rest G M      a launch by this process after G milliseconds without one takes M milliseconds, as one does while the
 //                 driver recovers from a fault
 //   busy N        the next N launches take as long as the turn of another process; the line counts down
 //   memory M      so many MiB has a GPU; without the line, 8192

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace warpsmith {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kTimeout = absl::Milliseconds(300);
 
 // Answers the sum of its rooms, once it may begin with them.
 void SumRooms(int socket, StartPage* page) {
@@ -123,28 +125,36 @@ TEST_CASE("a child that answers and never comes to the line, or never answers, i
   CHECK(absl::IsDeadlineExceeded(run(StaySilent)));
 }
 
-TEST_CASE("a child that says nothing in time has overtime once") {
+TEST_CASE("a child that starts in time and says nothing has overtime once") {
   const auto line = StartLine::Create();
   REQUIRE(line.ok());
-  const auto run = [&](absl::Duration answers_after, absl::Duration timeout, absl::Duration overtime) {
-    (*line)->Next();
-    const auto child = ForkChild([=](int socket, int) {
+  void* const mapped = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
+  REQUIRE(mapped != MAP_FAILED);
+  auto& page = *static_cast<StartPage*>(mapped);
+  const auto run = [&](absl::Duration ready_after, absl::Duration answers_after, absl::Duration overtime) {
+    const uint32_t number = (*line)->Next();
+    const auto child = ForkChild([&](int socket, int) {
       AwaitPacket(socket);
+      absl::SleepFor(ready_after);
+      page.ready = number;
       absl::SleepFor(answers_after);
       (void)SendPacket(socket, {{"op", "done"}});
       StaySilent(socket);
     });
     REQUIRE(child->Stop().ok());
-    int num_asked = 0;
-    const auto ask = [&] { return ++num_asked, overtime; };
-    const auto timed = child->StartOnTheClock({{"op", "run"}}, timeout, line->get(), {}, {.overtime = ask});
+    int num_overtimes = 0, num_stops = 0;
+    const LineSteps steps{.overtime = [&] { return ++num_overtimes, overtime; },
+                          .before_stop = [&] { ++num_stops; }};
+    const auto timed = child->StartOnTheClock({{"op", "run"}}, kTimeout, line->get(), {}, steps);
     CHECK(StateOf(child->pid()) == 'T');
-    return std::make_pair(timed.status().code(), num_asked);
+    return std::make_tuple(timed.status().code(), num_overtimes, num_stops);
   };
-  constexpr absl::Duration kShort = absl::Milliseconds(20);
-  CHECK(run(absl::ZeroDuration(), kPatience, kPatience) == std::make_pair(absl::StatusCode::kOk, 0));
-  CHECK(run(10 * kShort, kShort, kPatience) == std::make_pair(absl::StatusCode::kOk, 1));
-  CHECK(run(kPatience, kShort, kShort) == std::make_pair(absl::StatusCode::kDeadlineExceeded, 1));
+  constexpr absl::Duration kNone = absl::ZeroDuration();
+  CHECK(run(kNone, kNone, kPatience) == std::make_tuple(absl::StatusCode::kOk, 0, 1));
+  CHECK(run(kNone, 3 * kTimeout, kPatience) == std::make_tuple(absl::StatusCode::kOk, 1, 1));
+  CHECK(run(kNone, kPatience, kTimeout) == std::make_tuple(absl::StatusCode::kDeadlineExceeded, 1, 0));
+  CHECK(run(3 * kTimeout, kPatience, kPatience) ==
+        std::make_tuple(absl::StatusCode::kDeadlineExceeded, 0, 0));
 }
 
 }  // namespace
