@@ -31,7 +31,7 @@ def links_lead_somewhere(tree: Tree) -> Iterator[Finding]:
             target, anchor = match.groups()
             to = posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) if target else path
             line = line_of(text, match.start())
-            is_text = posixpath.splitext(to)[1] in READ_SUFFIXES  # of other files the tree has no list
+            is_text = posixpath.splitext(to)[1] in READ_SUFFIXES  # the tree has no list of other files
             if is_text and to not in tree.texts and not any(other.startswith(f"{to}/") for other in tree.texts):
                 yield Finding(path, line, f"links to {to}, which is not there")
             elif anchor and anchor not in _anchors(tree.texts.get(to, "")):

@@ -231,21 +231,20 @@ absl::StatusOr<TimedAnswer> ChildProcess::StartOnTheClock(const nlohmann::json& 
   if (SharesCores(pid_)) AwaitAtLine(deadline, is_ready);
   steps.occupied();
   const double free = MonotonicSeconds();
-  AwaitAtLine(deadline, is_ready);
+  const bool is_in_time = AwaitAtLine(deadline, is_ready);
   const double ready = MonotonicSeconds();
-  const bool starts_in_time = absl::Now() < deadline;
-  if (starts_in_time) steps.before_start();
+  if (is_in_time) steps.before_start();
   const double start = MonotonicSeconds();
   line->Start(rooms);
   const auto is_done = [line] { return line->is_done(); };
-  AwaitAtLine(deadline, is_done);
-  if (starts_in_time && absl::Now() >= deadline) {
+  bool has_answered = AwaitAtLine(deadline, is_done);
+  if (!has_answered && is_in_time) {
     const absl::Duration overtime = steps.overtime();
     deadline = absl::Now() + overtime;
-    AwaitAtLine(deadline, is_done);
+    has_answered = AwaitAtLine(deadline, is_done);
   }
   const double answered = MonotonicSeconds();
-  if (absl::Now() < deadline) steps.before_stop();
+  if (has_answered) steps.before_stop();
   const double stopping = MonotonicSeconds();
   absl::StatusOr<Packet> answer = Receive(deadline);
   const double received = MonotonicSeconds();
@@ -262,21 +261,22 @@ absl::StatusOr<TimedAnswer> ChildProcess::StartOnTheClock(const nlohmann::json& 
                      .answer = *std::move(answer)};
 }
 
-void ChildProcess::AwaitAtLine(absl::Time deadline, absl::FunctionRef<bool()> reached) const {
+bool ChildProcess::AwaitAtLine(absl::Time deadline, absl::FunctionRef<bool()> reached) const {
   const bool has_own_core = !SharesCores(pid_);
   const absl::Time looks_until = absl::Now() + kLookingMax;
   const timespec at_once{}, shortest{.tv_sec = 0, .tv_nsec = kNapNanosecondsMin};
   timespec nap{.tv_sec = 0, .tv_nsec = kNapNanosecondsMin};
   while (absl::Now() < deadline) {
     for (int look = 0; look < (has_own_core ? kLooksOfOwnCore : 1); ++look) {
-      if (reached()) return;
+      if (reached()) return true;
       Pause();
     }
     pollfd event{socket_.get(), POLLIN, 0};
     const timespec& pause = !has_own_core ? nap : absl::Now() < looks_until ? at_once : shortest;
-    if (ppoll(&event, 1, &pause, nullptr) > 0) return;
+    if (ppoll(&event, 1, &pause, nullptr) > 0) return true;
     nap.tv_nsec = std::min(2 * nap.tv_nsec, kNapNanosecondsMax);
   }
+  return false;
 }
 
 void ChildProcess::Kill() const {

@@ -122,8 +122,8 @@ class ChildProcess {
 
  private:
   void DrainOutput();
-  // Returns when `reached` is, or there is an answer to receive, or at the deadline.
-  void AwaitAtLine(absl::Time deadline, absl::FunctionRef<bool()> reached) const;
+  // Until `reached` is, or there is an answer to receive; false where neither came by the deadline.
+  bool AwaitAtLine(absl::Time deadline, absl::FunctionRef<bool()> reached) const;
 
   UniqueFd socket_;
   UniqueFd output_;

@@ -1,6 +1,5 @@
 // Children that wait at a start line.
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <tuple>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "reward_service/referee/process/child_process.h"
 #include "tests/support/catch.h"
 #include "tests/support/forked_child.h"
+#include "tests/support/mapped_start_page.h"
 
 namespace warpsmith {
 namespace {
@@ -18,7 +18,7 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr absl::Duration kTimeout = absl::Milliseconds(300);
 
 // Answers the sum of its rooms, once it may begin with them.
-void SumRooms(int socket, StartPage* page) {
+void SumRooms(int socket, const MappedStartPage& page) {
   for (uint32_t number = 1;; ++number) {
     AwaitPacket(socket);
     page->ready = number;
@@ -33,9 +33,8 @@ void SumRooms(int socket, StartPage* page) {
 TEST_CASE("a child that waits at the line is told its rooms there, when the clock starts") {
   const auto line = StartLine::Create();
   REQUIRE(line.ok());
-  void* const page = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
-  REQUIRE(page != MAP_FAILED);
-  const auto child = ForkChild([page](int socket, int) { SumRooms(socket, static_cast<StartPage*>(page)); });
+  const MappedStartPage page(**line);
+  const auto child = ForkChild([&](int socket, int) { SumRooms(socket, page); });
   REQUIRE(child->Stop().ok());
   for (const size_t room : {size_t{3}, size_t{5}}) {
     (*line)->Next();
@@ -80,19 +79,17 @@ TEST_CASE("words that come too soon gain nothing: what follows them is on a cloc
   const auto timed = [&](const Child& what) {
     const auto line = StartLine::Create();
     REQUIRE(line.ok());
-    void* const mapped = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
-    REQUIRE(mapped != MAP_FAILED);
-    auto& page = *static_cast<StartPage*>(mapped);
-    page.ready = 2;  // of a run to come
-    page.done = 2;
+    const MappedStartPage page(**line);
+    page->ready = 2;  // of a run to come
+    page->done = 2;
     const auto child = ForkChild([&](int socket, int) {
       AwaitPacket(socket);
       absl::SleepFor(what.comes_late);
-      page.ready = 1;
-      while (page.go != 1) absl::SleepFor(absl::Microseconds(10));
-      if (what.says_done) page.done = 1;
+      page->ready = 1;
+      while (page->go != 1) absl::SleepFor(absl::Microseconds(10));
+      if (what.says_done) page->done = 1;
       absl::SleepFor(kWork);
-      page.done = 1;
+      page->done = 1;
       (void)SendPacket(socket, {{"op", "done"}});
       StaySilent(socket);
     });
@@ -117,7 +114,7 @@ TEST_CASE("a child that answers and never comes to the line, or never answers, i
     (*line)->Next();
     const auto child = ForkChild([=](int socket, int) { child_does(socket); });
     REQUIRE(child->Stop().ok());
-    const auto timed = child->StartOnTheClock({{"op", "run"}}, absl::Milliseconds(200), line->get(), {}, {});
+    const auto timed = child->StartOnTheClock({{"op", "run"}}, kTimeout, line->get(), {}, {});
     CHECK(StateOf(child->pid()) == 'T');
     return timed.status();
   };
@@ -128,15 +125,13 @@ TEST_CASE("a child that answers and never comes to the line, or never answers, i
 TEST_CASE("a child that starts in time and says nothing has overtime once") {
   const auto line = StartLine::Create();
   REQUIRE(line.ok());
-  void* const mapped = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
-  REQUIRE(mapped != MAP_FAILED);
-  auto& page = *static_cast<StartPage*>(mapped);
+  const MappedStartPage page(**line);
   const auto run = [&](absl::Duration ready_after, absl::Duration answers_after, absl::Duration overtime) {
     const uint32_t number = (*line)->Next();
     const auto child = ForkChild([&](int socket, int) {
       AwaitPacket(socket);
       absl::SleepFor(ready_after);
-      page.ready = number;
+      page->ready = number;
       absl::SleepFor(answers_after);
       (void)SendPacket(socket, {{"op", "done"}});
       StaySilent(socket);

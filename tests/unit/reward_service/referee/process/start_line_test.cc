@@ -1,8 +1,7 @@
 #include "reward_service/referee/process/start_line.h"
 
-#include <sys/mman.h>
-
 #include "tests/support/catch.h"
+#include "tests/support/mapped_start_page.h"
 
 namespace warpsmith {
 namespace {
@@ -10,25 +9,22 @@ namespace {
 TEST_CASE("a run begins by its own number, with its rooms") {
   const auto line = StartLine::Create();
   REQUIRE(line.ok());
-  void* const mapped = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
-  REQUIRE(mapped != MAP_FAILED);
-  auto& page = *static_cast<StartPage*>(mapped);
+  const MappedStartPage page(**line);
   CHECK((*line)->Next() == 1);
   CHECK_FALSE((*line)->is_ready());
-  page.ready = 1;
+  page->ready = 1;
   CHECK((*line)->is_ready());
   (*line)->Start({7, 2});
-  CHECK(page.go == 1);
-  CHECK(page.num_calls == 2);
-  CHECK(page.rooms[0] == 7);
-  CHECK(page.rooms[1] == 2);
+  CHECK(page->go == 1);
+  CHECK(page->num_calls == 2);
+  CHECK(page->rooms[0] == 7);
+  CHECK(page->rooms[1] == 2);
   CHECK_FALSE((*line)->is_done());
-  page.done = 1;
+  page->done = 1;
   CHECK((*line)->is_done());
   CHECK((*line)->Next() == 2);
   CHECK_FALSE((*line)->is_ready());
   CHECK_FALSE((*line)->is_done());
-  munmap(mapped, kStartPageBytes);
 }
 
 }  // namespace
