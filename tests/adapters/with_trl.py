@@ -76,7 +76,7 @@ def _rows() -> list[dict[str, str]]:
 def _prompt(reference: str) -> str:
     template = Path(_MODEL, "prompt_generate.txt")
     text = template.read_text() if template.exists() else "{{reference}}\n"
-    libraries = (  # as docs/serving.md has it: the tasks here allow none
+    libraries = (  # as docs/prompts.md has it: the tasks here allow none
         "Libraries beyond CUDA's runtime and the C++ standard library are not available: "
         "compute in kernels of your own."
     )
