@@ -25,11 +25,12 @@ class Layer:
 
 
 def read_table(architecture: str) -> dict[str, Layer]:
-    """Layers by folder, from the Markdown table of ARCHITECTURE.md."""
-    return {
-        folder: Layer(int(level), frozenset(uses.split()), torch == "yes")
-        for level, folder, uses, torch in _ROW.findall(architecture)
-    }
+    """Layers by folder, from the Markdown table of ARCHITECTURE.md. What several rows of a folder use adds up."""
+    table: dict[str, Layer] = {}
+    for level, folder, uses, torch in _ROW.findall(architecture):
+        before = table[folder].uses if folder in table else frozenset()
+        table[folder] = Layer(int(level), before | frozenset(uses.split()), torch == "yes")
+    return table
 
 
 def layer_of(path: str, table: dict[str, Layer]) -> str | None:

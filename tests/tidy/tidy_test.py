@@ -19,7 +19,8 @@ ARCHITECTURE = """
 | 1 | core/kernels | core/base | yes |
 | 2 | core/model | core/base core/kernels | yes |
 | 3 | trainer | proto core/base core/rpc core/kernels core/model | yes |
-| 3 | reward_service | proto core/base core/rpc | no |
+| 3 | reward_service | proto core/base | no |
+| 3 | reward_service | core/rpc | no |
 """
 
 
@@ -49,6 +50,11 @@ def findings_with(changes: dict[str, str]) -> list[str]:
 
 def test_a_clean_tree_has_no_finding() -> None:
     assert findings_with({}) == []
+
+
+def test_rows_of_a_folder_add_up() -> None:
+    service = layers.read_table(ARCHITECTURE)["reward_service"]
+    assert service == layers.Layer(3, frozenset({"proto", "core/base", "core/rpc"}), False)
 
 
 LONG_FUNCTION = "int Long() {\n" + "  Step();\n" * 70 + "}\n"
