@@ -48,7 +48,7 @@ target_compile_options(warpsmith_torch INTERFACE
   "SHELL:-idirafter ${WARPSMITH_TORCH_DIR}/include"
   "SHELL:-idirafter ${WARPSMITH_TORCH_DIR}/include/torch/csrc/api/include")
 target_compile_definitions(warpsmith_torch INTERFACE
-  AT_PER_OPERATOR_HEADERS USE_DISTRIBUTED $<$<BOOL:${WARPSMITH_CUDA}>:USE_C10D_NCCL>)
+  AT_PER_OPERATOR_HEADERS USE_DISTRIBUTED)
 # The dispatcher finds operators through static initialisers, which --as-needed would drop.
 target_link_options(warpsmith_torch INTERFACE -Wl,-rpath,${WARPSMITH_TORCH_DIR}/lib)
 target_link_libraries(warpsmith_torch INTERFACE -Wl,--no-as-needed)

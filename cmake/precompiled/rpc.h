@@ -1,0 +1,17 @@
+// Headers behind every generated message and service.
+#ifndef WARPSMITH_CMAKE_PRECOMPILED_RPC_H_
+#define WARPSMITH_CMAKE_PRECOMPILED_RPC_H_
+
+#include <google/protobuf/extension_set.h>
+#include <google/protobuf/generated_message_util.h>
+#include <google/protobuf/map.h>
+#include <google/protobuf/map_entry.h>
+#include <google/protobuf/map_field_inl.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/repeated_field.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/async_generic_service.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#endif  // WARPSMITH_CMAKE_PRECOMPILED_RPC_H_
