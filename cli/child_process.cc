@@ -90,10 +90,10 @@ int StatusOfWait(int wait_status) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(std::string name, pid_t pid, UniqueFd pidfd)
+LaunchedProcess::LaunchedProcess(std::string name, pid_t pid, UniqueFd pidfd)
     : name_(std::move(name)), pid_(pid), pidfd_(std::move(pidfd)) {}
 
-absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command) {
+absl::StatusOr<LaunchedProcess> LaunchedProcess::Start(const Command& command) {
   if (command.arguments.empty()) return absl::InvalidArgumentError("a command without a program");
   ASSIGN_OR_RETURN(const UniqueFd log, OpenLog(command.log_path));
   int pipe_fds[2];
@@ -107,7 +107,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command) {
   if (pid < 0) return ErrnoStatus("cannot start", command.arguments[0]);
   if (pid == 0) RunChild(plan, parent);
   setpgid(pid, pid);  // here as well: whichever of us is first
-  ChildProcess child(command.name, pid, UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
+  LaunchedProcess child(command.name, pid, UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))));
   writer.Reset();
   if (const int error = ReadExecError(reader.get()); error != 0) {
     errno = error;
@@ -117,13 +117,13 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command) {
   return child;
 }
 
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+LaunchedProcess::LaunchedProcess(LaunchedProcess&& other) noexcept
     : name_(std::move(other.name_)),
       pid_(std::exchange(other.pid_, -1)),
       pidfd_(std::move(other.pidfd_)),
       status_(other.status_) {}
 
-ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
+LaunchedProcess& LaunchedProcess::operator=(LaunchedProcess&& other) noexcept {
   if (this == &other) return *this;
   KillGroup();
   name_ = std::move(other.name_);
@@ -133,9 +133,9 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   return *this;
 }
 
-ChildProcess::~ChildProcess() { KillGroup(); }
+LaunchedProcess::~LaunchedProcess() { KillGroup(); }
 
-std::optional<int> ChildProcess::AwaitEnd(absl::Duration timeout) {
+std::optional<int> LaunchedProcess::AwaitEnd(absl::Duration timeout) {
   if (status_.has_value()) return status_;
   pollfd ended = {pidfd_.get(), POLLIN, 0};
   poll(&ended, 1, static_cast<int>(absl::ToInt64Milliseconds(timeout)));
@@ -144,18 +144,18 @@ std::optional<int> ChildProcess::AwaitEnd(absl::Duration timeout) {
   return status_;
 }
 
-void ChildProcess::Signal(int signal) {
+void LaunchedProcess::Signal(int signal) {
   if (!status_.has_value()) kill(pid_, signal);
 }
 
-int ChildProcess::Stop(absl::Duration grace) {
+int LaunchedProcess::Stop(absl::Duration grace) {
   Signal(SIGTERM);
   AwaitEnd(grace);
   KillGroup();
   return *status_;
 }
 
-void ChildProcess::KillGroup() {
+void LaunchedProcess::KillGroup() {
   if (pid_ < 0) return;
   kill(-pid_, SIGKILL);  // whoever is left of the group, also after its leader's end
   int wait_status = 0;

@@ -25,15 +25,15 @@ struct Command {
 
 // Owns a process group that the child leads. The child gets SIGKILL when the thread that started it ends, so
 // that it does not survive us. Not thread-safe; movable.
-class ChildProcess {
+class LaunchedProcess {
  public:
   // Starts `command` with no signal blocked and standard input empty. NOT_FOUND: no such program; or the
   // error of opening the log or of starting.
-  static absl::StatusOr<ChildProcess> Start(const Command& command);
+  static absl::StatusOr<LaunchedProcess> Start(const Command& command);
 
-  ChildProcess(ChildProcess&& other) noexcept;
-  ChildProcess& operator=(ChildProcess&& other) noexcept;
-  ~ChildProcess();  // kills what is left of the group
+  LaunchedProcess(LaunchedProcess&& other) noexcept;
+  LaunchedProcess& operator=(LaunchedProcess&& other) noexcept;
+  ~LaunchedProcess();  // kills what is left of the group
 
   pid_t pid() const { return pid_; }
   const std::string& name() const { return name_; }
@@ -52,7 +52,7 @@ class ChildProcess {
   int Stop(absl::Duration grace);
 
  private:
-  ChildProcess(std::string name, pid_t pid, UniqueFd pidfd);
+  LaunchedProcess(std::string name, pid_t pid, UniqueFd pidfd);
 
   void KillGroup();
 
@@ -62,7 +62,7 @@ class ChildProcess {
   std::optional<int> status_;  // once reaped
 };
 
-// "exit status 1", "signal 9 (Killed)" for a status of ChildProcess.
+// "exit status 1", "signal 9 (Killed)" for a status of LaunchedProcess.
 std::string DescribeExitStatus(int status);
 
 // Kills and reaps processes that have become children of this one because their own parent died. Needs

@@ -23,8 +23,8 @@ constexpr int kExitFaulty = 1;
 constexpr absl::Duration kTimeout = absl::Minutes(2);  // loading LibTorch takes a second or so
 constexpr absl::Duration kSignalSlice = absl::Milliseconds(100);
 
-absl::StatusOr<ChildProcess> StartCheck(const ConfigCheck& check, const std::string& program,
-                                        const std::filesystem::path& output) {
+absl::StatusOr<LaunchedProcess> StartCheck(const ConfigCheck& check, const std::string& program,
+                                           const std::filesystem::path& output) {
   Command command{
       .name = program,
       .arguments = {(check.binaries / program).string(), "--check", "--config", check.config.string()},
@@ -32,10 +32,10 @@ absl::StatusOr<ChildProcess> StartCheck(const ConfigCheck& check, const std::str
   for (const std::string& assignment : check.assignments) {
     command.arguments.insert(command.arguments.end(), {"--set", assignment});
   }
-  return ChildProcess::Start(command);
+  return LaunchedProcess::Start(command);
 }
 
-absl::StatusOr<int> AwaitCheck(ChildProcess* child, StopSignals* signals) {
+absl::StatusOr<int> AwaitCheck(LaunchedProcess* child, StopSignals* signals) {
   for (absl::Duration waited; waited < kTimeout; waited += kSignalSlice) {
     if (const std::optional<int> status = child->AwaitEnd(kSignalSlice)) return *status;
     if (signals->Await(absl::ZeroDuration()).has_value()) return absl::CancelledError("stopped by a signal");
@@ -55,14 +55,14 @@ void AddNewLines(const std::string& text, std::vector<std::string>* lines) {
 
 absl::StatusOr<std::string> ResolveConfig(const ConfigCheck& check, StopSignals* signals) {
   ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create());
-  std::vector<ChildProcess> children;
+  std::vector<LaunchedProcess> children;
   for (const char* const program : kPrograms) {
-    ASSIGN_OR_RETURN(ChildProcess child, StartCheck(check, program, scratch.path() / program));
+    ASSIGN_OR_RETURN(LaunchedProcess child, StartCheck(check, program, scratch.path() / program));
     children.push_back(std::move(child));
   }
   std::string yaml;
   std::vector<std::string> faults;
-  for (ChildProcess& child : children) {
+  for (LaunchedProcess& child : children) {
     ASSIGN_OR_RETURN(const int status, AwaitCheck(&child, signals));
     ASSIGN_OR_RETURN(const std::string text, ReadFile(scratch.path() / child.name()));
     if (status != 0 && status != kExitFaulty) {

@@ -62,7 +62,7 @@ Supervisor::~Supervisor() { StopAll(); }
 
 absl::Status Supervisor::StartServer(ServerSpec spec) {
   const int64_t log_begin_bytes = LogEnd(spec.command);
-  ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(spec.command));
+  ASSIGN_OR_RETURN(LaunchedProcess process, LaunchedProcess::Start(spec.command));
   servers_.push_back(std::make_unique<Server>(
       Server{.spec = std::move(spec), .log_begin_bytes = log_begin_bytes, .process = std::move(process)}));
   return AwaitServing(servers_.back().get());
@@ -70,7 +70,7 @@ absl::Status Supervisor::StartServer(ServerSpec spec) {
 
 absl::Status Supervisor::StartTrainer(const Command& command) {
   const int64_t log_begin_bytes = LogEnd(command);
-  ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(command));
+  ASSIGN_OR_RETURN(LaunchedProcess process, LaunchedProcess::Start(command));
   trainers_.push_back(
       {.command = command, .log_begin_bytes = log_begin_bytes, .process = std::move(process)});
   return absl::OkStatus();
@@ -100,7 +100,7 @@ absl::Status Supervisor::AwaitServing(Server* server) {
 
 absl::Status Supervisor::Restart(Server* server) {
   ++server->num_restarts;
-  ASSIGN_OR_RETURN(server->process, ChildProcess::Start(server->spec.command));
+  ASSIGN_OR_RETURN(server->process, LaunchedProcess::Start(server->spec.command));
   return AwaitServing(server);
 }
 

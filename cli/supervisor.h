@@ -55,7 +55,7 @@ class Supervisor {
   // Starts a trainer process; several form one group.
   absl::Status StartTrainer(const Command& command);
 
-  // Watches until every trainer has ended well (0), one has not (its status as of ChildProcess), a server
+  // Watches until every trainer has ended well (0), one has not (its status as of LaunchedProcess), a server
   // died too often (1), or a signal came (128 + its number, once trainers have had their grace). Then stops
   // everything.
   int Run();
@@ -65,13 +65,13 @@ class Supervisor {
   struct Server {
     ServerSpec spec;
     int64_t log_begin_bytes = 0;
-    ChildProcess process;
+    LaunchedProcess process;
     int num_restarts = 0;
   };
   struct Trainer {
     Command command;
     int64_t log_begin_bytes = 0;
-    ChildProcess process;
+    LaunchedProcess process;
   };
 
   absl::Status AwaitServing(Server* server);

@@ -41,8 +41,8 @@ ProgramResult RunProgram(std::vector<std::string> arguments) {
   absl::StatusOr<ScratchDirectory> scratch = ScratchDirectory::Create();
   if (!scratch.ok()) return {.output = std::string(scratch.status().message())};
   const std::filesystem::path log = scratch->path() / "output";
-  absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start({.name = arguments[0], .arguments = std::move(arguments), .log_path = log});
+  absl::StatusOr<LaunchedProcess> child =
+      LaunchedProcess::Start({.name = arguments[0], .arguments = std::move(arguments), .log_path = log});
   if (!child.ok()) return {.output = std::string(child.status().message())};
   child->AwaitEnd(kProgramTimeout);
   const int status = child->Stop(absl::ZeroDuration());

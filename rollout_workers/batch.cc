@@ -11,19 +11,19 @@
 namespace warpsmith {
 namespace {
 
-PagedBatchOptions PagedOptionsFrom(const ModelConfig& config, const EngineOptions& options) {
+paged::PagedBatchOptions PagedOptionsFrom(const ModelConfig& config, const EngineOptions& options) {
   const CudaPlacement& cuda = *options.cuda;
-  return {
-      .sequences_max = options.num_slots,
-      .samples_max = options.samples_max,
-      .context_tokens_max = static_cast<int>(options.context_tokens_max),
-      .prefill_tokens_max = cuda.prefill_tokens_max,
-      .decode_buckets = cuda.decode_buckets.empty() ? DecodeBuckets(options.num_slots) : cuda.decode_buckets,
-      .stop_token_ids = options.stop_token_ids,
-      .num_token_ids = static_cast<int32_t>(NumTokenIds(config, options.num_token_ids))};
+  return {.sequences_max = options.num_slots,
+          .samples_max = options.samples_max,
+          .context_tokens_max = static_cast<int>(options.context_tokens_max),
+          .prefill_tokens_max = cuda.prefill_tokens_max,
+          .decode_buckets =
+              cuda.decode_buckets.empty() ? device::DecodeBuckets(options.num_slots) : cuda.decode_buckets,
+          .stop_token_ids = options.stop_token_ids,
+          .num_token_ids = static_cast<int32_t>(NumTokenIds(config, options.num_token_ids))};
 }
 
-CudaStepOptions StepOptionsFrom(const CudaPlacement& cuda, const PagedBatchOptions& paged) {
+device::CudaStepOptions StepOptionsFrom(const CudaPlacement& cuda, const paged::PagedBatchOptions& paged) {
   return {.devices = cuda.devices,
           .dtype = cuda.dtype,
           .memory_share = cuda.memory_share,
@@ -41,9 +41,9 @@ CudaStepOptions StepOptionsFrom(const CudaPlacement& cuda, const PagedBatchOptio
 
 absl::StatusOr<std::unique_ptr<Batch>> MakeBatch(const ModelConfig& config, const EngineOptions& options) {
   if (!options.cuda.has_value()) return std::make_unique<CpuBatch>(config, options);
-  const PagedBatchOptions paged = PagedOptionsFrom(config, options);
-  ASSIGN_OR_RETURN(std::unique_ptr<StepDevice> device,
-                   OpenCudaStepDevice(config, StepOptionsFrom(*options.cuda, paged)));
+  const paged::PagedBatchOptions paged = PagedOptionsFrom(config, options);
+  ASSIGN_OR_RETURN(std::unique_ptr<device::StepDevice> device,
+                   device::OpenCudaStepDevice(config, StepOptionsFrom(*options.cuda, paged)));
   ASSIGN_OR_RETURN(std::unique_ptr<PagedDeviceBatch> batch,
                    PagedDeviceBatch::Create(paged, std::move(device)));
   return batch;

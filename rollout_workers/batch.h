@@ -45,7 +45,7 @@ class Batch {
 
   // Takes the weights, after Settle; the batch must be empty with kRequireNone, the only one where !can_continue().
   // After an error no usable weights are left: what waits or decodes is held until others are set.
-  virtual absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) = 0;
+  virtual absl::Status SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) = 0;
 
   // UNAVAILABLE: why the device can do nothing any more; nothing can be stepped then, and Settle fails all there is.
   virtual absl::Status lost() const = 0;

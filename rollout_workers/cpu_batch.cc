@@ -74,8 +74,9 @@ absl::Status CpuBatch::Wake() {
   return absl::UnimplementedError("An engine on the CPU does not sleep, so that nothing is to be woken");
 }
 
-absl::Status CpuBatch::SetWeights(const LoadedWeights& weights, EntriesOnChange entries) {
-  WS_CHECK(entries == EntriesOnChange::kRequireNone) << "samples on the CPU do not go on with other weights";
+absl::Status CpuBatch::SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) {
+  WS_CHECK(entries == paged::EntriesOnChange::kRequireNone)
+      << "samples on the CPU do not go on with other weights";
   WS_CHECK(empty()) << num_active() << " samples decode while weights are swapped";
   has_weights_ = false;
   if (weights.parameters == nullptr) {

@@ -36,7 +36,7 @@ class CpuBatch final : public Batch {
   // A copy of weights that came as parameters: INVALID_ARGUMENT for others. INTERNAL when LibTorch fails: no usable
   // weights are left then, for some layers may have the new ones and others not.
   bool can_continue() const override { return false; }
-  absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
+  absl::Status SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) override;
   absl::Status lost() const override { return absl::OkStatus(); }
   Outcome Settle() override { return {}; }
   absl::Status Sleep(SleepDepth depth) override;

@@ -42,7 +42,7 @@ class Engine::Impl {
   absl::Status Submit(GenerationJob job) ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel(int64_t job_id) ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelSample(const SamplePlace& sample) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries)
+  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline, paged::EntriesOnChange entries)
       ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
   absl::Status Sleep(SleepDepth depth, absl::Time deadline) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
   absl::Status Wake(absl::Time deadline) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
@@ -166,8 +166,9 @@ void Engine::Impl::CancelSample(const SamplePlace& sample) {
   cancelled_samples_.push_back(sample);
 }
 
-absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries) {
-  const bool waits = entries == EntriesOnChange::kRequireNone;
+absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadline,
+                                       paged::EntriesOnChange entries) {
+  const bool waits = entries == paged::EntriesOnChange::kRequireNone;
   if (!waits && !batch_->can_continue()) {
     return absl::UnimplementedError(
         absl::StrCat("On the CPU samples do not go on with the weights of version ", weights.policy_version,
@@ -386,7 +387,7 @@ void Engine::Cancel(int64_t job_id) { impl_->Cancel(job_id); }
 void Engine::CancelSample(int64_t job_id, int task_index, int sample_index) {
   impl_->CancelSample({job_id, task_index, sample_index});
 }
-absl::Status Engine::SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries) {
+absl::Status Engine::SwapWeights(LoadedWeights weights, absl::Time deadline, paged::EntriesOnChange entries) {
   return impl_->SwapWeights(std::move(weights), deadline, entries);
 }
 absl::Status Engine::Sleep(SleepDepth depth, absl::Time deadline) { return impl_->Sleep(depth, deadline); }

@@ -118,7 +118,7 @@ class Engine {
   // EngineOptions::hold_max. With kRequireNone they then fail with ABORTED before the new ones are taken: what they
   // would have to end with is gone.
   absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline,
-                           EntriesOnChange entries = EntriesOnChange::kRequireNone);
+                           paged::EntriesOnChange entries = paged::EntriesOnChange::kRequireNone);
 
   // Gives memory of the GPU back, between two steps, and takes it again. Meanwhile samples are held, none is lost, and
   // with kPages more may be submitted. After kPagesAndWeights they are held until new weights are swapped in, after

@@ -13,14 +13,14 @@
 namespace warpsmith {
 namespace {
 
-TokenSampling ToTokenSampling(const SamplingParameters& sampling) {
+paged::TokenSampling ToTokenSampling(const SamplingParameters& sampling) {
   return {.top_p = sampling.top_p,
           .min_p = sampling.min_p,
           .temperature = static_cast<float>(sampling.temperature),
           .top_k = sampling.top_k};
 }
 
-absl::Status GiveWeights(const LoadedWeights& weights, StepDevice& device) {
+absl::Status GiveWeights(const LoadedWeights& weights, device::StepDevice& device) {
   if (weights.source != nullptr) return device.TakeWeights(*weights.source);
   if (weights.parameters != nullptr) return device.SetParameters(*weights.parameters);
   if (!weights.hugging_face_directory.empty()) return device.LoadHuggingFace(weights.hugging_face_directory);
@@ -31,7 +31,7 @@ absl::Status GiveWeights(const LoadedWeights& weights, StepDevice& device) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> PagedDeviceBatch::Create(
-    PagedBatchOptions options, std::unique_ptr<StepDevice> device) {
+    paged::PagedBatchOptions options, std::unique_ptr<device::StepDevice> device) {
   options.num_pages = device->num_pages();
   const int64_t context_pages = (options.context_tokens_max + options.page_tokens - 1) / options.page_tokens;
   if (options.num_pages <= context_pages) {
@@ -39,19 +39,20 @@ absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> PagedDeviceBatch::Create(
         "The KV cache has ", options.num_pages, " pages and a context of ", options.context_tokens_max,
         " tokens takes ", context_pages, " and one for padding: give more pages or a shorter context"));
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<PagedBatch> paged, PagedBatch::Create(options, 0));
+  ASSIGN_OR_RETURN(std::unique_ptr<paged::PagedBatch> paged, paged::PagedBatch::Create(options, 0));
   return std::unique_ptr<PagedDeviceBatch>(new PagedDeviceBatch(std::move(paged), std::move(device)));
 }
 
-PagedDeviceBatch::PagedDeviceBatch(std::unique_ptr<PagedBatch> paged, std::unique_ptr<StepDevice> device)
+PagedDeviceBatch::PagedDeviceBatch(std::unique_ptr<paged::PagedBatch> paged,
+                                   std::unique_ptr<device::StepDevice> device)
     : device_(std::move(device)), paged_(std::move(paged)) {}
 
 PagedDeviceBatch::~PagedDeviceBatch() { device_->DropSteps(); }
 
-absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, EntriesOnChange entries) {
+absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) {
   WS_CHECK(paged_->num_steps_in_flight() == 0 && !paged_->asleep())
       << "steps are in flight, or the device sleeps, while weights are swapped";
-  WS_CHECK(empty() || entries != EntriesOnChange::kRequireNone)
+  WS_CHECK(empty() || entries != paged::EntriesOnChange::kRequireNone)
       << num_active() << " samples decode while weights are swapped";
   if (requests_.empty()) version_of_load_.clear();
   RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, entries));
@@ -124,11 +125,11 @@ absl::Status PagedDeviceBatch::AddGroup(const GenerationJob& job, GenerationGrou
                   .policy_version = job.policy_version,
                   .reports_tokens = job.reports_tokens,
                   .num_left = static_cast<int>(group.samples.size())};
-  PagedRequest paged{.id = id,
-                     .prompt_token_ids = std::move(group.prompt_token_ids),
-                     .sampling = ToTokenSampling(job.sampling),
-                     .answer_tokens_max = job.sampling.answer_tokens_max,
-                     .num_top_tokens = job.num_top_tokens};
+  paged::PagedRequest paged{.id = id,
+                            .prompt_token_ids = std::move(group.prompt_token_ids),
+                            .sampling = ToTokenSampling(job.sampling),
+                            .answer_tokens_max = job.sampling.answer_tokens_max,
+                            .num_top_tokens = job.num_top_tokens};
   for (const WantedSample& sample : group.samples) {
     request.sample_indexes.push_back(sample.sample_index);
     paged.seeds.push_back(sample.seed);
@@ -167,7 +168,7 @@ void PagedDeviceBatch::RemoveSample(const SamplePlace& place) {
 }
 
 int PagedDeviceBatch::num_waiting() const {
-  const PagedBatchStatus status = paged_->status();
+  const paged::PagedBatchStatus status = paged_->status();
   return status.num_waiting + status.num_paused;
 }
 
@@ -199,7 +200,7 @@ absl::StatusOr<bool> PagedDeviceBatch::LaunchNext() {
   plan_ = paged_->Plan(std::move(plan_));
   if (plan_.empty()) return false;
   const absl::Time now = absl::Now();
-  for (const QueryOwner& owner : plan_.owners) {
+  for (const paged::QueryOwner& owner : plan_.owners) {
     absl::Time& started = requests_.at(owner.request_id).started;
     started = std::min(started, now);
   }
@@ -208,18 +209,18 @@ absl::StatusOr<bool> PagedDeviceBatch::LaunchNext() {
 }
 
 absl::Status PagedDeviceBatch::CompleteOldest(Outcome* outcome) {
-  ASSIGN_OR_RETURN(const std::vector<TokenResult> results, device_->AwaitOldest());
+  ASSIGN_OR_RETURN(const std::vector<paged::TokenResult> results, device_->AwaitOldest());
   const absl::Time now = absl::Now();
-  StepOutcome step = paged_->Complete(results);
+  paged::StepOutcome step = paged_->Complete(results);
   outcome->num_steps += 1;
   outcome->num_drawn += static_cast<int>(step.tokens.size());
-  for (AnswerToken& token : step.tokens) Report(std::move(token), outcome);
-  for (FinishedAnswer& answer : step.finished) Report(std::move(answer), now, outcome);
+  for (paged::AnswerToken& token : step.tokens) Report(std::move(token), outcome);
+  for (paged::FinishedAnswer& answer : step.finished) Report(std::move(answer), now, outcome);
   for (const int64_t request_id : step.broken_request_ids) FailBroken(request_id, outcome);
   return absl::OkStatus();
 }
 
-void PagedDeviceBatch::Report(AnswerToken token, Outcome* outcome) {
+void PagedDeviceBatch::Report(paged::AnswerToken token, Outcome* outcome) {
   Request& request = requests_.at(token.request_id);
   request.has_token[token.sample_index] = true;
   if (!request.reports_tokens) return;
@@ -231,29 +232,31 @@ void PagedDeviceBatch::Report(AnswerToken token, Outcome* outcome) {
                             .top_tokens = std::move(token.top_tokens)});
 }
 
-void PagedDeviceBatch::Report(FinishedAnswer answer, absl::Time now, Outcome* outcome) {
+void PagedDeviceBatch::Report(paged::FinishedAnswer answer, absl::Time now, Outcome* outcome) {
   const auto found = requests_.find(answer.request_id);
   WS_CHECK(found != requests_.end()) << "an answer came of request " << answer.request_id;
   const Request& request = found->second;
   std::vector<uint64_t> token_versions = TokenVersions(answer, request.policy_version);
-  outcome->finished.push_back(
-      {.job_id = request.job_id,
-       .task_index = request.task_index,
-       .sample_index = request.sample_indexes[answer.sample_index],
-       .seed = answer.seed,
-       .policy_version = request.policy_version,
-       .answer_token_ids = std::move(answer.token_ids),
-       .log_probs = std::move(answer.log_probs),
-       .top_tokens = std::move(answer.top_tokens),
-       .token_policy_versions = std::move(token_versions),
-       .finish_reason = answer.end == AnswerEnd::kStopToken ? FinishReason::kStop : FinishReason::kLength,
-       .started = request.started,
-       .finished = now});
+  outcome->finished.push_back({.job_id = request.job_id,
+                               .task_index = request.task_index,
+                               .sample_index = request.sample_indexes[answer.sample_index],
+                               .seed = answer.seed,
+                               .policy_version = request.policy_version,
+                               .answer_token_ids = std::move(answer.token_ids),
+                               .log_probs = std::move(answer.log_probs),
+                               .top_tokens = std::move(answer.top_tokens),
+                               .token_policy_versions = std::move(token_versions),
+                               .finish_reason = answer.end == paged::AnswerEnd::kStopToken
+                                                    ? FinishReason::kStop
+                                                    : FinishReason::kLength,
+                               .started = request.started,
+                               .finished = now});
   CountLess(found);
 }
 
 // Empty where all are `expected`.
-std::vector<uint64_t> PagedDeviceBatch::TokenVersions(const FinishedAnswer& answer, uint64_t expected) const {
+std::vector<uint64_t> PagedDeviceBatch::TokenVersions(const paged::FinishedAnswer& answer,
+                                                      uint64_t expected) const {
   std::vector<uint64_t> versions;
   for (const uint64_t load : answer.policy_versions) versions.push_back(version_of_load_.at(load));
   const auto is_other = [expected](uint64_t version) { return version != expected; };

@@ -24,12 +24,12 @@ class PagedDeviceBatch final : public Batch {
  public:
   // `options` with num_pages of `device`. The errors of PagedBatch::Create; FAILED_PRECONDITION where the pages do not
   // hold one context.
-  static absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> Create(PagedBatchOptions options,
-                                                                  std::unique_ptr<StepDevice> device);
+  static absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> Create(paged::PagedBatchOptions options,
+                                                                  std::unique_ptr<device::StepDevice> device);
   ~PagedDeviceBatch() override;
 
   bool can_continue() const override { return true; }
-  absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
+  absl::Status SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) override;
   absl::Status lost() const override;
   Outcome Settle() override;
   absl::Status Sleep(SleepDepth depth) override;
@@ -49,7 +49,7 @@ class PagedDeviceBatch final : public Batch {
   // Launches a step, if there is one, and reads the results of the one before it.
   Outcome Step() override;
 
-  PagedBatchStatus paged_status() const { return paged_->status(); }
+  paged::PagedBatchStatus paged_status() const { return paged_->status(); }
 
  private:
   // One group of a job, as PagedBatch knows it.
@@ -65,22 +65,22 @@ class PagedDeviceBatch final : public Batch {
   };
   using Requests = absl::flat_hash_map<int64_t, Request>;
 
-  PagedDeviceBatch(std::unique_ptr<PagedBatch> paged, std::unique_ptr<StepDevice> device);
+  PagedDeviceBatch(std::unique_ptr<paged::PagedBatch> paged, std::unique_ptr<device::StepDevice> device);
 
   bool is_ready() const { return has_weights_ && !paged_->asleep() && lost().ok(); }
   absl::Status AddGroup(const GenerationJob& job, GenerationGroup group);
   absl::StatusOr<bool> LaunchNext();
   absl::Status CompleteOldest(Outcome* outcome);
-  void Report(AnswerToken token, Outcome* outcome);
-  void Report(FinishedAnswer answer, absl::Time now, Outcome* outcome);
-  std::vector<uint64_t> TokenVersions(const FinishedAnswer& answer, uint64_t expected) const;
+  void Report(paged::AnswerToken token, Outcome* outcome);
+  void Report(paged::FinishedAnswer answer, absl::Time now, Outcome* outcome);
+  std::vector<uint64_t> TokenVersions(const paged::FinishedAnswer& answer, uint64_t expected) const;
   void FailBroken(int64_t request_id, Outcome* outcome);
   void FailAll(const absl::Status& failure, Outcome* outcome);
   void EndAll(const absl::Status& status, Outcome* outcome);
   void CountLess(Requests::iterator request);
 
-  const std::unique_ptr<StepDevice> device_;
-  const std::unique_ptr<PagedBatch> paged_;
+  const std::unique_ptr<device::StepDevice> device_;
+  const std::unique_ptr<paged::PagedBatch> paged_;
   bool has_weights_ = false;
   uint64_t num_loads_ = 0;  // the version by PagedBatch's count: the same policy may be loaded again
   std::map<uint64_t, uint64_t> version_of_load_;  // the policy's; of all loads since nothing was under way
@@ -88,7 +88,7 @@ class PagedDeviceBatch final : public Batch {
   Requests requests_;
   std::map<int64_t, std::vector<int64_t>> requests_of_job_;  // that are under way
   std::vector<FailedJob> refused_;                           // by PagedBatch; told by the next step
-  StepPlan plan_;                                            // its memory is used again
+  paged::StepPlan plan_;                                     // its memory is used again
   int64_t num_prefilled_ = 0;                                // that were reported
 };
 

@@ -27,7 +27,7 @@ absl::Status CheckTaskIds(const v1::GenerateGroupsRequest& request) {
 
 }  // namespace
 
-absl::Status CheckRequest(const v1::GenerateGroupsRequest& request, const RequestLimits& limits) {
+absl::Status CheckRequest(const v1::GenerateGroupsRequest& request, const GenerateLimits& limits) {
   if (request.request_id().empty() || request.request_id().size() > kRequestIdBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("request_id has ", request.request_id().size(),
                                                    " bytes; give 1 to ", kRequestIdBytesMax));

@@ -10,7 +10,7 @@
 
 namespace warpsmith {
 
-struct RequestLimits {
+struct GenerateLimits {
   int tasks_max = 4096;
   int num_samples_max = kGroupSamplesMax;
 };
@@ -19,7 +19,7 @@ struct RequestLimits {
 // without an id or with that of another (their samples would be equal), num_samples or sampling parameters
 // out of range. A task that is at fault itself does not fail its request: its group comes back as
 // INVALID_TASK.
-absl::Status CheckRequest(const v1::GenerateGroupsRequest& request, const RequestLimits& limits);
+absl::Status CheckRequest(const v1::GenerateGroupsRequest& request, const GenerateLimits& limits);
 
 // SHA-256 over all that determines the answers and grades to one of its tasks, the task aside: a request
 // without its id and its tasks.

@@ -57,7 +57,7 @@ class CudaMemoryTransport final : public WeightTransport {
   absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
     RETURN_IF_ERROR(CheckDtype(offered, dtype_));
     ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
-                     OpenCudaWeights(config_, ToOfferedMemory(offered), device_, deadline));
+                     device::OpenCudaWeights(config_, ToOfferedMemory(offered), device_, deadline));
     return LoadedWeights{.policy_version = offered.policy_version,
                          .sha256 = CombinedSha256(offered),
                          .source = std::move(source)};
@@ -79,7 +79,7 @@ class NcclTransport final : public WeightTransport {
     OfferedBroadcast broadcast{
         .memory = ToOfferedMemory(offered), .place = offered.place, .is_given_up = offered.is_given_up};
     ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
-                     ReceiveCudaWeights(config_, std::move(broadcast), devices_, deadline));
+                     device::ReceiveCudaWeights(config_, std::move(broadcast), devices_, deadline));
     return LoadedWeights{.policy_version = offered.policy_version,
                          .sha256 = CombinedSha256(offered),
                          .source = std::move(source)};

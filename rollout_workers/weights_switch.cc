@@ -33,7 +33,8 @@ absl::Status WeightsSwitch::Prepare(const OfferedWeights& published, absl::Time 
   return InTurn(deadline, [&] { return PrepareInTurn(published, deadline); });
 }
 
-absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline, EntriesOnChange entries) {
+absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline,
+                                   paged::EntriesOnChange entries) {
   return InTurn(deadline, [&] { return CommitInTurn(policy_version, deadline, entries); });
 }
 
@@ -81,7 +82,7 @@ absl::Status WeightsSwitch::PrepareInTurn(const OfferedWeights& published, absl:
 }
 
 absl::Status WeightsSwitch::CommitInTurn(uint64_t policy_version, absl::Time deadline,
-                                         EntriesOnChange entries) {
+                                         paged::EntriesOnChange entries) {
   if (prepared_ && prepared_->policy_version == policy_version) {
     const absl::Time began = absl::Now();
     const absl::Status swapped = engine_->SwapWeights(*prepared_, deadline, entries);

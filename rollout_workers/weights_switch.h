@@ -30,7 +30,8 @@ class WeightsSwitch {
   // Puts the prepared `policy_version` to use as Engine::SwapWeights says; nothing to do if it is in use already.
   // FAILED_PRECONDITION: it was not prepared (with the versions that are there); otherwise the errors of SwapWeights.
   absl::Status Commit(uint64_t policy_version, absl::Time deadline,
-                      EntriesOnChange entries = EntriesOnChange::kRequireNone) ABSL_LOCKS_EXCLUDED(mutex_);
+                      paged::EntriesOnChange entries = paged::EntriesOnChange::kRequireNone)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As the engine's. Weights that lie prepared on a GPU go, and are to be prepared again after Wake.
   absl::Status Sleep(SleepDepth depth, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -41,7 +42,7 @@ class WeightsSwitch {
   absl::Status InTurn(absl::Time deadline, absl::FunctionRef<absl::Status()> work)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status PrepareInTurn(const OfferedWeights& published, absl::Time deadline);
-  absl::Status CommitInTurn(uint64_t policy_version, absl::Time deadline, EntriesOnChange entries);
+  absl::Status CommitInTurn(uint64_t policy_version, absl::Time deadline, paged::EntriesOnChange entries);
   void DropPreparedOnGpu();
 
   const ModelConfig config_;

@@ -28,10 +28,10 @@ OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
   return weights;
 }
 
-EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto) {
-  if (proto == v1::SAMPLES_UNDER_WAY_KEEP) return EntriesOnChange::kKeep;
-  if (proto == v1::SAMPLES_UNDER_WAY_RECOMPUTE) return EntriesOnChange::kRecompute;
-  return EntriesOnChange::kRequireNone;
+paged::EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto) {
+  if (proto == v1::SAMPLES_UNDER_WAY_KEEP) return paged::EntriesOnChange::kKeep;
+  if (proto == v1::SAMPLES_UNDER_WAY_RECOMPUTE) return paged::EntriesOnChange::kRecompute;
+  return paged::EntriesOnChange::kRequireNone;
 }
 
 SleepDepth SleepDepthFromProto(v1::SleepDepth proto) {

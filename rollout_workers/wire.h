@@ -20,7 +20,7 @@ SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto);
 
 OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto);
 
-EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto);
+paged::EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto);
 
 SleepDepth SleepDepthFromProto(v1::SleepDepth proto);
 

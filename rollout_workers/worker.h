@@ -27,7 +27,7 @@
 namespace warpsmith {
 
 struct WorkerOptions {
-  RequestLimits limits;
+  GenerateLimits limits;
   TableLimits table;
   // Requests under way; more are told to come back.
   int num_requests_max = 8;

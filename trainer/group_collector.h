@@ -48,8 +48,8 @@ class GroupCollector {
   const GrpoSection options_;
   const uint64_t run_seed_;
   GroupGenerator* const generator_;
-  TaskSource source_;
-  std::optional<TaskSource> optimise_source_;  // where there are such tasks
+  TaskRounds source_;
+  std::optional<TaskRounds> optimise_source_;  // where there are such tasks
   FeedbackPool pool_;
   uint64_t num_draws_ = 0;
 };

@@ -100,25 +100,25 @@ absl::StatusOr<std::vector<Task>> LoadOptimiseTasks(const std::filesystem::path&
   return Load(path, language, ParseOptimiseTask);
 }
 
-TaskSource::TaskSource(std::vector<Task> tasks, uint64_t seed, TaskWindow window)
+TaskRounds::TaskRounds(std::vector<Task> tasks, uint64_t seed, TaskWindow window)
     : tasks_(std::move(tasks)), seed_(seed), window_(window) {
   WS_CHECK(!tasks_.empty());
   WS_CHECK(window_.num_passes >= 1) << "num_passes " << window_.num_passes;
   BeginPass();
 }
 
-const Task& TaskSource::Next() {
+const Task& TaskRounds::Next() {
   if (cursor_ == pass_begin_ + order_.size()) BeginPass();
   return tasks_[order_[cursor_++ - pass_begin_]];
 }
 
-void TaskSource::set_cursor(uint64_t cursor) {
+void TaskRounds::set_cursor(uint64_t cursor) {
   cursor_ = cursor;
   BeginPass();
 }
 
 // Everything follows from the cursor, so a resumed source needs nothing else.
-void TaskSource::BeginPass() {
+void TaskRounds::BeginPass() {
   const uint64_t num_tasks = tasks_.size(), num_passes = static_cast<uint64_t>(window_.num_passes);
   const uint64_t width =
       window_.num_tasks > 0 ? std::min(static_cast<uint64_t>(window_.num_tasks), num_tasks) : num_tasks;

@@ -33,10 +33,10 @@ struct TaskWindow {
 
 // Endless rounds over a task list, each in a new order, window by window, with several passes over each
 // window.
-class TaskSource {
+class TaskRounds {
  public:
   // `tasks` is not empty, window.num_passes at least 1.
-  TaskSource(std::vector<Task> tasks, uint64_t seed, TaskWindow window = {});
+  TaskRounds(std::vector<Task> tasks, uint64_t seed, TaskWindow window = {});
 
   // The task at the cursor, which moves on.
   const Task& Next();

@@ -22,7 +22,7 @@ enum class KernelStart {
 // kAtOnce pays only where all kernels of a step have few and small blocks.
 enum class NextStart {
   kAfterLoads,  // when all loads are under way; a block has a multiprocessor for itself, so that blocks spread evenly
-  kAtOnce,      // when all weights are, if they have places at once, for which a block takes no more than they need
+  kAtOnce,  // when all weights are, if they have places at once, for which a block takes no more than they need
 };
 
 }  // namespace warpsmith

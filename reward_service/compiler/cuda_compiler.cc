@@ -148,12 +148,12 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
 
 std::vector<std::string> CudaCompiler::Command(std::string_view source,
                                                const std::vector<std::string>& architectures,
-                                               CudaLibraries libraries) const {
+                                               LinkedLibraries libraries) const {
   std::vector<std::string> command = {toolchain_.compiler};
   for (const std::vector<std::string>& flags : {HeaderFlags(source), ArchitectureFlags(architectures)})
     command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), toolchain_.include_flags.begin(), toolchain_.include_flags.end());
-  if (libraries == CudaLibraries::kNone) {
+  if (libraries == LinkedLibraries::kNone) {
     command.push_back(absl::StrCat("-I", options_.withheld_directory.string()));
   } else {
     for (const std::filesystem::path& folder : BlasFolders(toolchain_))
@@ -169,16 +169,17 @@ std::vector<std::string> CudaCompiler::Command(std::string_view source,
                   "-Xcompiler", absl::StrJoin(host_flags, ","), "--expt-relaxed-constexpr",
                   "--brief-diagnostics=true", "--compress-mode=none", "-Xlinker", "--no-as-needed",
                   absl::StrCat("-L", options_.stub_directory.string()), "-lcudart"});
-  if (libraries == CudaLibraries::kBlas) command.insert(command.end(), {"-lcublas", "-lcublasLt", "-lcudnn"});
+  if (libraries == LinkedLibraries::kBlas)
+    command.insert(command.end(), {"-lcublas", "-lcublasLt", "-lcudnn"});
   command.insert(command.end(), {"--keep", "--keep-dir", "/tmp", "-o", kLibraryFile, "candidate.cu"});
   return command;
 }
 
 std::optional<HalvesCommand> CudaCompiler::InHalves(std::string_view source,
                                                     const std::vector<std::string>& architectures,
-                                                    CudaLibraries libraries) const {
+                                                    LinkedLibraries libraries) const {
   const bool can_be = options_.halves && toolchain_.nvrtc && architectures.size() == 1;
-  if (!can_be || libraries == CudaLibraries::kBlas) return std::nullopt;
+  if (!can_be || libraries == LinkedLibraries::kBlas) return std::nullopt;
   const NvrtcFiles& nvrtc = *toolchain_.nvrtc;
   const HalvesTools tools{.host_compiler = toolchain_.host_compiler,
                           .host_flags = toolchain_.host_include_flags,
@@ -215,8 +216,8 @@ absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(const HalvesCommand&
 absl::StatusOr<CompilationResult> CudaCompiler::Run(std::string_view source,
                                                     const std::vector<std::string>& architectures,
                                                     const std::atomic<bool>& cancelled,
-                                                    CudaLibraries libraries, std::string* compiler) const {
-  const bool with_blas = libraries == CudaLibraries::kBlas;
+                                                    LinkedLibraries libraries, std::string* compiler) const {
+  const bool with_blas = libraries == LinkedLibraries::kBlas;
   const absl::Time begin = absl::Now();
   if (const std::optional<HalvesCommand> halves = InHalves(source, architectures, libraries)) {
     absl::StatusOr<CompilationResult> result = RunInHalves(*halves, cancelled);
@@ -246,9 +247,9 @@ absl::StatusOr<CompilationResult> CudaCompiler::Run(std::string_view source,
 absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
                                                       const std::vector<std::string>& architectures,
                                                       const std::atomic<bool>& cancelled,
-                                                      CudaLibraries libraries) const {
+                                                      LinkedLibraries libraries) const {
   RETURN_IF_ERROR(CheckArchitectures(architectures));
-  if (libraries == CudaLibraries::kBlas && !toolchain_.blas_include_folders)
+  if (libraries == LinkedLibraries::kBlas && !toolchain_.blas_include_folders)
     return absl::FailedPreconditionError(kNoBlas);
   std::string compiler;
   ASSIGN_OR_RETURN(CompilationResult result, Run(source, architectures, cancelled, libraries, &compiler));
@@ -263,7 +264,7 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
 }
 
 std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures,
-                              CudaLibraries libraries) const {
+                              LinkedLibraries libraries) const {
   std::string compiled = absl::StrCat(toolchain_.fingerprint, "\n",
                                       absl::StrJoin(Command(source, architectures, libraries), "\n"));
   // What is compiled is what the splitter makes of it, which is not the same for ever.

@@ -35,7 +35,7 @@ struct CudaCompilerOptions {
 };
 
 // What a program may use beside CUDA's runtime and headers.
-enum class CudaLibraries {
+enum class LinkedLibraries {
   kNone,
   kBlas,  // cuBLAS, cuBLASLt and cuDNN
 };
@@ -67,11 +67,11 @@ class CudaCompiler {
   absl::StatusOr<CompiledProgram> Compile(std::string_view source,
                                           const std::vector<std::string>& architectures,
                                           const std::atomic<bool>& cancelled,
-                                          CudaLibraries libraries = CudaLibraries::kNone) const;
+                                          LinkedLibraries libraries = LinkedLibraries::kNone) const;
 
   // What the cache calls this source for these architectures: by all that its machine code depends on.
   std::string Key(std::string_view source, const std::vector<std::string>& architectures,
-                  CudaLibraries libraries = CudaLibraries::kNone) const;
+                  LinkedLibraries libraries = LinkedLibraries::kNone) const;
 
   const CudaToolchain& toolchain() const { return toolchain_; }
 
@@ -79,17 +79,17 @@ class CudaCompiler {
   // The halves of a program that NVRTC and the host's compiler may take; none of one that is nvcc's.
   std::optional<HalvesCommand> InHalves(std::string_view source,
                                         const std::vector<std::string>& architectures,
-                                        CudaLibraries libraries) const;
+                                        LinkedLibraries libraries) const;
   // No outputs where they do not take it, broken or only unusual.
   absl::StatusOr<CompilationResult> RunInHalves(const HalvesCommand& halves,
                                                 const std::atomic<bool>& cancelled) const;
   // In halves, or else, and where these have refused it or could not be compiled, by nvcc.
   absl::StatusOr<CompilationResult> Run(std::string_view source,
                                         const std::vector<std::string>& architectures,
-                                        const std::atomic<bool>& cancelled, CudaLibraries libraries,
+                                        const std::atomic<bool>& cancelled, LinkedLibraries libraries,
                                         std::string* compiler) const;
   std::vector<std::string> Command(std::string_view source, const std::vector<std::string>& architectures,
-                                   CudaLibraries libraries) const;
+                                   LinkedLibraries libraries) const;
 
   const CudaToolchain toolchain_;
   const CudaCompilerOptions options_;

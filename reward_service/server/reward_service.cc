@@ -98,7 +98,7 @@ std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const C
     const std::string& source = prepared.source;
     if (prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_CUDA) {
       if (cuda == nullptr) return absl::FailedPreconditionError("there is no CUDA compiler");
-      const CudaLibraries libraries = prepared.with_blas ? CudaLibraries::kBlas : CudaLibraries::kNone;
+      const LinkedLibraries libraries = prepared.with_blas ? LinkedLibraries::kBlas : LinkedLibraries::kNone;
       return cache->GetOrCompile(cuda->Key(source, architectures, libraries), cancelled,
                                  [&] { return cuda->Compile(source, architectures, cancelled, libraries); });
     }

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig&,
                                                                const CudaStepOptions& options) {
@@ -26,4 +26,4 @@ absl::StatusOr<std::unique_ptr<WeightSource>> ReceiveCudaWeights(const ModelConf
                                                ": make one with ./dev build cuda, or publish a file"));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

@@ -17,7 +17,7 @@
 #include "core/model/weight_source.h"
 #include "rollout_workers/device/step_device.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 struct CudaStepOptions {
   // As CUDA counts. Several: each holds a shard of the model and of every page, and they carry out each step together.
@@ -65,6 +65,6 @@ absl::StatusOr<std::unique_ptr<WeightSource>> ReceiveCudaWeights(const ModelConf
                                                                  const std::vector<int>& devices,
                                                                  absl::Time deadline);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_OPEN_CUDA_STEP_DEVICE_H_

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 double Gibibytes(double bytes) { return bytes / (1 << 30); }
@@ -30,4 +30,4 @@ absl::StatusOr<int> PagesWithinShare(const PageBudget& budget) {
   return static_cast<int>(std::min(num_fitting, std::max(budget.pages_useful, budget.pages_of_context) + 1));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 struct PageBudget {
   // Of the GPU, and what no process holds of it.
@@ -27,6 +27,6 @@ struct PageBudget {
 // the values and the ways out where they do not hold one context.
 absl::StatusOr<int> PagesWithinShare(const PageBudget& budget);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_PAGE_BUDGET_H_

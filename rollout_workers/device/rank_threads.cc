@@ -16,7 +16,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 namespace {
 
@@ -140,4 +140,4 @@ void RankMeeting::Meet(absl::Duration timeout) {
   if (!state.mutex.AwaitWithTimeout(absl::Condition(&has_met), timeout)) --state.num_waiting;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // What came of one piece of work on all threads.
 struct RankOutcome {
@@ -58,6 +58,6 @@ class RankMeeting {
   const std::shared_ptr<State> state_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_RANK_THREADS_H_

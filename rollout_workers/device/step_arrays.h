@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // The fields of StepPlan (rollout_workers/paged/step_plan.h) of the same names; those of its samples apart, for a
 // kernel reads one array a field.
@@ -37,6 +37,6 @@ struct StepShape {
   int64_t rows_of_query_max = 1;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRAYS_H_

@@ -5,7 +5,7 @@
 
 #include "core/base/check.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 constexpr size_t kAlignment = 16;
@@ -37,9 +37,9 @@ void CopyTo(int32_t* array, const std::vector<int32_t>& values, int64_t room) {
   std::copy(values.begin(), values.end(), array);
 }
 
-void PackSamples(const StepPlan& plan, const StepArrays& arrays) {
+void PackSamples(const paged::StepPlan& plan, const StepArrays& arrays) {
   for (size_t i = 0; i < plan.samples.size(); ++i) {
-    const SampleRow& sample = plan.samples[i];
+    const paged::SampleRow& sample = plan.samples[i];
     arrays.seeds[i] = sample.seed;
     arrays.draws[i] = sample.draw;
     arrays.top_ps[i] = sample.sampling.top_p;
@@ -51,8 +51,8 @@ void PackSamples(const StepPlan& plan, const StepArrays& arrays) {
   }
 }
 
-void PackCopies(const StepPlan& plan, int32_t* copies) {
-  for (const PageCopy& copy : plan.page_copies) {
+void PackCopies(const paged::StepPlan& plan, int32_t* copies) {
+  for (const paged::PageCopy& copy : plan.page_copies) {
     *copies++ = copy.source;
     *copies++ = copy.destination;
     *copies++ = copy.num_tokens;
@@ -61,7 +61,7 @@ void PackCopies(const StepPlan& plan, int32_t* copies) {
 
 }  // namespace
 
-StepShape ShapeOf(const StepPlan& plan) {
+StepShape ShapeOf(const paged::StepPlan& plan) {
   StepShape shape{.num_queries = std::ssize(plan.row_indptr) - 1,
                   .num_rows = plan.num_rows(),
                   .num_logits_rows = std::ssize(plan.logits_rows),
@@ -89,7 +89,7 @@ StepArrays StepBlock::ArraysAt(std::byte* base) const {
   return arrays;
 }
 
-size_t StepBlock::Pack(const StepPlan& plan, std::byte* base) const {
+size_t StepBlock::Pack(const paged::StepPlan& plan, std::byte* base) const {
   const auto queries_max = static_cast<size_t>(limits_.queries_max);
   WS_CHECK(plan.samples.size() <= queries_max && plan.page_copies.size() <= queries_max)
       << plan.samples.size() << " samples and " << plan.page_copies.size() << " copies for the room of "
@@ -109,4 +109,4 @@ size_t StepBlock::Pack(const StepPlan& plan, std::byte* base) const {
   return static_cast<size_t>(end - base);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

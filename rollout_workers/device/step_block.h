@@ -8,7 +8,7 @@
 #include "rollout_workers/device/step_arrays.h"
 #include "rollout_workers/paged/step_plan.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // Bounds of every plan: see step_plan.h.
 struct StepLimits {
@@ -20,7 +20,7 @@ struct StepLimits {
 };
 
 // Padding counts.
-StepShape ShapeOf(const StepPlan& plan);
+StepShape ShapeOf(const paged::StepPlan& plan);
 
 // Each array has the place of its largest size, so that its address is the same in every step and a CUDA graph can
 // hold it. What takes the most room and is seldom full, page_indices, is the last: a copy ends where a plan's does.
@@ -36,13 +36,13 @@ class StepBlock {
 
   // Writes `plan` to the block at `base` and returns how many of its first bytes matter. Crashes where the plan is
   // over the limits.
-  size_t Pack(const StepPlan& plan, std::byte* base) const;
+  size_t Pack(const paged::StepPlan& plan, std::byte* base) const;
 
  private:
   const StepLimits limits_;
   size_t bytes_ = 0;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_BLOCK_H_

@@ -1,6 +1,6 @@
 #include "rollout_workers/device/step_buckets.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 int StepBehind(int bucket) {
@@ -29,4 +29,4 @@ std::vector<int64_t> RowBuckets(absl::Span<const int> decode_buckets, int64_t ro
   return buckets;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

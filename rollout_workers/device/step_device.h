@@ -11,9 +11,11 @@
 #include "rollout_workers/paged/step_plan.h"
 
 namespace warpsmith {
-
 class Parameters;
 class WeightSource;
+}  // namespace warpsmith
+
+namespace warpsmith::device {
 
 // A GPU, or a fake of one in tests. One thread at a time. Errors carry the device's own message.
 class StepDevice {
@@ -38,11 +40,11 @@ class StepDevice {
 
   // Launches a plan behind those before it and does not wait; `plan` may change as soon as this returns. At most two
   // plans may be launched and not awaited.
-  virtual absl::Status Launch(const StepPlan& plan) = 0;
+  virtual absl::Status Launch(const paged::StepPlan& plan) = 0;
 
   // The results of the oldest plan that was launched and not awaited, as PagedBatch::Complete takes them.
   // DEADLINE_EXCEEDED with the number of the step where the device does not end it in time.
-  virtual absl::StatusOr<std::vector<TokenResult>> AwaitOldest() = 0;
+  virtual absl::StatusOr<std::vector<paged::TokenResult>> AwaitOldest() = 0;
 
   // Forgets what was launched and not awaited, once the device is done with it. Where that does not end in time the
   // device is lost.
@@ -57,6 +59,6 @@ class StepDevice {
   virtual absl::Status AllocateWeights() = 0;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_H_

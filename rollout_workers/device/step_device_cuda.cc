@@ -19,7 +19,7 @@
 #include "rollout_workers/device/step_buckets.h"
 #include "rollout_workers/device/step_device_group_cuda.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 constexpr int kStepsMax = 2;
@@ -211,7 +211,7 @@ size_t CudaStepDevice::results_bytes() const {
   return static_cast<size_t>(options_.sequences_max) * (sizeof(int32_t) + sizeof(float));
 }
 
-absl::Status CudaStepDevice::Launch(const StepPlan& plan) {
+absl::Status CudaStepDevice::Launch(const paged::StepPlan& plan) {
   RETURN_IF_ERROR(Begin());
   WS_CHECK(num_launched_ - num_awaited_ < kStepsMax) << kStepsMax << " steps are in flight";
   // Its block was copied: the step that used it was awaited.
@@ -234,7 +234,7 @@ absl::Status CudaStepDevice::Launch(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status CudaStepDevice::LaunchKernels(const StepPlan& plan) {
+absl::Status CudaStepDevice::LaunchKernels(const paged::StepPlan& plan) {
   DeviceDecoder& decoder = *memory_->decoder;
   cudaStream_t const stream = memory_->stream.get();
   RETURN_IF_ERROR(
@@ -245,7 +245,7 @@ absl::Status CudaStepDevice::LaunchKernels(const StepPlan& plan) {
                                     step_memory_, decoder, stream);
 }
 
-absl::Status CudaStepDevice::LaunchLayers(const StepPlan& plan) {
+absl::Status CudaStepDevice::LaunchLayers(const paged::StepPlan& plan) {
   DeviceDecoder& decoder = *memory_->decoder;
   cudaStream_t const stream = memory_->stream.get();
   const StepShape shape = ShapeOf(plan);
@@ -258,7 +258,7 @@ absl::Status CudaStepDevice::LaunchLayers(const StepPlan& plan) {
   return memory_->graphs.Launch(plan.decode_bucket, stream, launch, peers_->meet);
 }
 
-absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
+absl::StatusOr<std::vector<paged::TokenResult>> CudaStepDevice::AwaitOldest() {
   RETURN_IF_ERROR(Begin());
   WS_CHECK(num_awaited_ < num_launched_) << "no step is in flight";
   const int turn = static_cast<int>(num_awaited_ % kStepsMax);
@@ -273,7 +273,7 @@ absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
   ++num_awaited_;
   const auto* const token_ids = reinterpret_cast<const int32_t*>(host.results.get());
   const auto* const log_probs = reinterpret_cast<const float*>(token_ids + options_.sequences_max);
-  std::vector<TokenResult> results(static_cast<size_t>(host.num_samples));
+  std::vector<paged::TokenResult> results(static_cast<size_t>(host.num_samples));
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = {.token_id = token_ids[i], .log_prob = log_probs[i]};
   memory_->top_tokens.AddTo(results, turn);
@@ -322,4 +322,4 @@ absl::Status CudaStepDevice::AllocateWeights() {
   return LoseIfBroken(memory_->decoder->AllocateWeights());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

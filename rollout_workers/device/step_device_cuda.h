@@ -23,7 +23,7 @@
 #include "rollout_workers/device/step_launch_cuda.h"
 #include "rollout_workers/device/step_top_tokens_cuda.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // Pages that a shard leaves room for on the one GPU of the options, as OpenCudaStepDevice counts them.
 absl::StatusOr<int> FindPages(const ModelConfig& config, const CudaStepOptions& options, TensorShard shard);
@@ -55,8 +55,8 @@ class CudaStepDevice final : public StepDevice {
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
   absl::Status TakeWeights(WeightSource& source) override;
-  absl::Status Launch(const StepPlan& plan) override;
-  absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
+  absl::Status Launch(const paged::StepPlan& plan) override;
+  absl::StatusOr<std::vector<paged::TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
@@ -96,8 +96,8 @@ class CudaStepDevice final : public StepDevice {
                  std::unique_ptr<Memory> memory, EventArrival arrival);
 
   absl::Status Begin();
-  absl::Status LaunchKernels(const StepPlan& plan);
-  absl::Status LaunchLayers(const StepPlan& plan);
+  absl::Status LaunchKernels(const paged::StepPlan& plan);
+  absl::Status LaunchLayers(const paged::StepPlan& plan);
   absl::Status Lose(const absl::Status& status);
   absl::Status LoseIfBroken(const absl::Status& status);
   size_t results_bytes() const;
@@ -116,6 +116,6 @@ class CudaStepDevice final : public StepDevice {
   absl::Status lost_;  // why nothing can be done any more
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_CUDA_H_

@@ -8,7 +8,7 @@
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 // Of what reads files, which may come over a network; a member's waits for its device in between have their own ends.
@@ -99,17 +99,18 @@ absl::Status StepDeviceGroup::TakeWeights(WeightSource& source) {
   return Together([&source](StepDevice& device) { return device.TakeWeights(source); }, BeyondSteps(2));
 }
 
-absl::Status StepDeviceGroup::Launch(const StepPlan& plan) {
+absl::Status StepDeviceGroup::Launch(const paged::StepPlan& plan) {
   // A copy, for a thread that is not back in time.
-  return Step(
-      [plan = std::make_shared<const StepPlan>(plan)](StepDevice& device) { return device.Launch(*plan); });
+  return Step([plan = std::make_shared<const paged::StepPlan>(plan)](StepDevice& device) {
+    return device.Launch(*plan);
+  });
 }
 
-absl::StatusOr<std::vector<TokenResult>> StepDeviceGroup::AwaitOldest() {
-  const auto results = std::make_shared<std::vector<TokenResult>>();
+absl::StatusOr<std::vector<paged::TokenResult>> StepDeviceGroup::AwaitOldest() {
+  const auto results = std::make_shared<std::vector<paged::TokenResult>>();
   StepDevice* const first = devices_->front().get();
   RETURN_IF_ERROR(Step([results, first](StepDevice& device) -> absl::Status {
-    ASSIGN_OR_RETURN(std::vector<TokenResult> own, device.AwaitOldest());
+    ASSIGN_OR_RETURN(std::vector<paged::TokenResult> own, device.AwaitOldest());
     if (&device == first) *results = std::move(own);
     return absl::OkStatus();
   }));
@@ -152,4 +153,4 @@ absl::Status StepDeviceGroup::AllocatePages() {
   return Together([](StepDevice& device) { return device.AllocatePages(); }, BeyondSteps(1));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

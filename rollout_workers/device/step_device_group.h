@@ -16,7 +16,7 @@
 #include "rollout_workers/device/rank_threads.h"
 #include "rollout_workers/device/step_device.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // Member `rank` holds shard `rank`, and its calls are made by thread `rank`, so that members may wait for each other's
 // kernels. Results are the first member's. A step that one member cannot launch or end is lost to all, and with it the
@@ -51,8 +51,8 @@ class StepDeviceGroup final : public StepDevice {
   absl::Status FillRandom(uint64_t seed) override;
   // Each member takes its own: a source that has a shard for every GPU.
   absl::Status TakeWeights(WeightSource& source) override;
-  absl::Status Launch(const StepPlan& plan) override;
-  absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
+  absl::Status Launch(const paged::StepPlan& plan) override;
+  absl::StatusOr<std::vector<paged::TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
@@ -77,6 +77,6 @@ class StepDeviceGroup final : public StepDevice {
   absl::Status lost_;  // why nothing can be done any more
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_GROUP_H_

@@ -11,7 +11,7 @@
 #include "rollout_workers/device/rank_threads.h"
 #include "rollout_workers/device/step_device_group.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Minutes(2);
@@ -114,4 +114,4 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepGroup(const ModelConfig&
                                            options.step_timeout);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

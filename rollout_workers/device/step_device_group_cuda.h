@@ -12,7 +12,7 @@
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/device/step_device_cuda.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // The members of a group, in the order of options.devices, and what ends their collectives. The first samples: the head
 // is read by it alone, which costs a step of Qwen3-32B on two GPUs a twentieth of its reading, and half of that could
@@ -30,6 +30,6 @@ absl::StatusOr<CudaStepMembers> OpenCudaStepMembers(const ModelConfig& config,
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepGroup(const ModelConfig& config,
                                                               const CudaStepOptions& options);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_GROUP_CUDA_H_

@@ -9,7 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/cuda_status.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 absl::StatusOr<CudaGraph> Capture(cudaStream_t stream, const std::function<absl::Status()>& launch) {
@@ -53,4 +53,4 @@ absl::Status StepGraphs::Launch(int bucket, cudaStream_t stream, const std::func
                     absl::StrCat("Launching the graph of ", bucket));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

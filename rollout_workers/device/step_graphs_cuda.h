@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "core/model/handles_cuda.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // A graph a bucket, captured when it is used for the second time: the first loads the kernels, which a capture may not.
 // So a start captures nothing, and a step that does takes some ten milliseconds more.
@@ -39,6 +39,6 @@ class StepGraphs {
   std::map<int, Entry> entries_;  // by bucket
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_GRAPHS_CUDA_H_

@@ -5,7 +5,7 @@
 #include "core/kernels/token_sampling_cuda.h"
 #include "core/model/cuda_status.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 // The arrays of a plan and of the kernel have one layout.
@@ -80,4 +80,4 @@ absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_id
   return peers == nullptr ? absl::OkStatus() : peers->share_tokens(memory.last_tokens, stream);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

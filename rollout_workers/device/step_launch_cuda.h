@@ -11,7 +11,7 @@
 #include "core/model/device_decoder.h"
 #include "rollout_workers/device/step_arrays.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // Device memory that all steps use.
 struct StepMemory {
@@ -41,6 +41,6 @@ absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_id
                                     DeviceDecoder& decoder, cudaStream_t stream,
                                     const StepPeers* peers = nullptr);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_LAUNCH_CUDA_H_

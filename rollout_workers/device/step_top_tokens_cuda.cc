@@ -6,7 +6,7 @@
 #include "core/kernels/top_tokens_cuda.h"
 #include "core/model/cuda_status.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 constexpr size_t kTopBytes = kTopTokensMax * sizeof(TokenLogProb);  // of a sample
@@ -26,7 +26,7 @@ absl::StatusOr<StepTopTokens> StepTopTokens::Create(int num_steps, int samples_m
   return made;
 }
 
-absl::Status StepTopTokens::Launch(int turn, const StepPlan& plan, int64_t num_token_ids,
+absl::Status StepTopTokens::Launch(int turn, const paged::StepPlan& plan, int64_t num_token_ids,
                                    const StepMemory& memory, const DeviceDecoder& decoder,
                                    cudaStream_t stream) {
   HostStep& host = host_steps_.at(turn);
@@ -56,16 +56,16 @@ absl::Status StepTopTokens::Launch(int turn, const StepPlan& plan, int64_t num_t
       "Copying top tokens");
 }
 
-void StepTopTokens::AddTo(std::vector<TokenResult>& results, int turn) const {
+void StepTopTokens::AddTo(std::vector<paged::TokenResult>& results, int turn) const {
   const HostStep& host = host_steps_.at(turn);
   if (!host.wants) return;
   const auto* const counts = reinterpret_cast<const int32_t*>(host.counts.get());
   const auto* const tops = reinterpret_cast<const TokenLogProb*>(host.tops.get());
   for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i].token_id == kNoToken) continue;
+    if (results[i].token_id == paged::kNoToken) continue;
     const TokenLogProb* const first = tops + i * kTopTokensMax;
     results[i].top_tokens.assign(first, first + counts[i]);
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

@@ -16,7 +16,7 @@
 #include "rollout_workers/device/step_launch_cuda.h"
 #include "rollout_workers/paged/step_plan.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 // Launched behind a step, outside its graph, and only where a sample wants some: other steps copy and compute nothing
 // for it. One thread at a time.
@@ -27,11 +27,11 @@ class StepTopTokens {
 
   // Launches what `plan` wants on `stream`, behind its step's samples, and the copy to the host; does not wait. `turn`:
   // which of the steps in flight it is. INTERNAL with CUDA's message.
-  absl::Status Launch(int turn, const StepPlan& plan, int64_t num_token_ids, const StepMemory& memory,
+  absl::Status Launch(int turn, const paged::StepPlan& plan, int64_t num_token_ids, const StepMemory& memory,
                       const DeviceDecoder& decoder, cudaStream_t stream);
 
   // Adds them to the results of the step that was launched last with `turn` and has ended.
-  void AddTo(std::vector<TokenResult>& results, int turn) const;
+  void AddTo(std::vector<paged::TokenResult>& results, int turn) const;
 
  private:
   struct HostStep {
@@ -44,6 +44,6 @@ class StepTopTokens {
   DeviceMemory counts_, tops_;  // likewise
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_TOP_TOKENS_CUDA_H_

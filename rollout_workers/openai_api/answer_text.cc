@@ -5,7 +5,7 @@
 
 #include "core/base/utf8.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 int64_t NumCharacters(const std::string& text) {
@@ -44,4 +44,4 @@ void AnswerText::Finish() {
 
 AnswerPiece AnswerText::Take() { return std::exchange(piece_, {}); }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

@@ -12,7 +12,7 @@
 #include "core/tokenizer/tokenizer.h"
 #include "rollout_workers/openai_api/stop_strings.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 
 // A token as a reply shows it.
 struct AnswerToken {
@@ -67,6 +67,6 @@ class AnswerText {
   int64_t num_characters_ = 0;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_ANSWER_TEXT_H_

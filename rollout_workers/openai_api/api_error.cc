@@ -10,7 +10,7 @@
 #include "core/base/utf8.h"
 #include "core/rpc/status.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -77,4 +77,4 @@ HttpResponse ApiErrorResponse(const absl::Status& status) {
   return response;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

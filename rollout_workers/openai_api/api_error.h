@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "core/rpc/http_server.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 
 // INVALID_ARGUMENT, with the field at fault as "param".
 absl::Status FieldError(std::string_view field, std::string_view message);
@@ -24,6 +24,6 @@ std::string ApiErrorBody(const absl::Status& status);
 // UNAVAILABLE, else 500; with Retry-After where the status says when to come back (core/rpc/status.h).
 HttpResponse ApiErrorResponse(const absl::Status& status);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_API_ERROR_H_

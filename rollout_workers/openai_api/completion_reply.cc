@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/utf8.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -161,4 +161,4 @@ std::string ModelListReply(const std::string& model, int64_t created, int64_t co
   return Text({{"object", "list"}, {"data", std::move(list)}});
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

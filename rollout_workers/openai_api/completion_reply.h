@@ -9,7 +9,7 @@
 #include "rollout_workers/openai_api/answer_text.h"
 #include "rollout_workers/openai_api/completion_request.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 
 // What stands in every reply to one request.
 struct ReplyHead {
@@ -48,6 +48,6 @@ std::string ErrorEvent(const std::string& error_body);
 std::string ModelReply(const std::string& model, int64_t created, int64_t context_tokens_max);
 std::string ModelListReply(const std::string& model, int64_t created, int64_t context_tokens_max);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_COMPLETION_REPLY_H_

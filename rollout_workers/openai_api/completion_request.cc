@@ -10,7 +10,7 @@
 #include "core/base/status_macros.h"
 #include "rollout_workers/openai_api/request_fields.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -252,4 +252,4 @@ absl::StatusOr<CompletionRequest> ParseCompletionRequest(ApiKind kind, std::stri
   return request;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

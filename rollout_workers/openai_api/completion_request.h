@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/tokenizer/chat_template.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 
 enum class ApiKind { kChat, kText };
 
@@ -53,6 +53,6 @@ inline constexpr int kTopLogProbsMax = 20;
 // are taken as they are.
 absl::StatusOr<CompletionRequest> ParseCompletionRequest(ApiKind kind, std::string_view body);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_COMPLETION_REQUEST_H_

@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "rollout_workers/openai_api/api_error.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -91,4 +91,4 @@ absl::Status RequestFields::Finish() {
   return fault_;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

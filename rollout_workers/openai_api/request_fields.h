@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 
 // A field that is null counts as absent, as clients send it for what they do not set. Readers give nothing
 // for an absent field and for one at fault; Finish() tells of the first fault. Not thread-safe.
@@ -47,6 +47,6 @@ class RequestFields {
   absl::Status fault_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_REQUEST_FIELDS_H_

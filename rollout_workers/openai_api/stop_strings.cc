@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 // Bytes at the end of `text` that begin `stop` and are not all of it.
@@ -33,4 +33,4 @@ std::string StopStrings::Push(std::string_view piece) {
 
 std::string StopStrings::Finish() { return std::exchange(held_back_, ""); }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace warpsmith {
+namespace warpsmith::openai {
 
 // Gives out text as soon as it is certain that no stop string begins in it. Which one ends an answer depends
 // on the pieces: the first that is complete, of several the one that begins first. Not thread-safe.
@@ -30,6 +30,6 @@ class StopStrings {
   bool stopped_ = false;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_OPENAI_API_STOP_STRINGS_H_

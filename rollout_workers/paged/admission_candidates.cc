@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "rollout_workers/paged/prompt_sharing.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 class Collector {
@@ -122,4 +122,4 @@ std::vector<AdmissionCandidate> CollectCandidates(const SequenceTable& table, co
   return Collector(table, pool, prefill_tokens_max, new_requests).Collect();
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

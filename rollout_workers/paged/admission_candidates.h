@@ -10,7 +10,7 @@
 #include "rollout_workers/paged/sequence_table.h"
 #include "rollout_workers/paged/step_scheduler.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // Whether requests of which nothing has had a slot may start.
 enum class NewRequests { kStart, kHold };
@@ -40,6 +40,6 @@ inline constexpr int kPrefixSearchesMax = 32;
 std::vector<AdmissionCandidate> CollectCandidates(const SequenceTable& table, const PagePool& pool,
                                                   int prefill_tokens_max, NewRequests new_requests);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_ADMISSION_CANDIDATES_H_

@@ -2,7 +2,7 @@
 #ifndef WARPSMITH_ROLLOUT_WORKERS_PAGED_ENTRIES_ON_CHANGE_H_
 #define WARPSMITH_ROLLOUT_WORKERS_PAGED_ENTRIES_ON_CHANGE_H_
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 enum class EntriesOnChange {
   // Nothing is under way: see PagedBatch::HoldNew.
@@ -15,6 +15,6 @@ enum class EntriesOnChange {
   kRecompute,
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_ENTRIES_ON_CHANGE_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 absl::Status Broken(const PagedSequence& sequence, const std::string& what) {
@@ -82,4 +82,4 @@ absl::Status CheckPagedInvariants(const SequenceTable& table, const PagePool& po
   return pool.CheckInvariants(references);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

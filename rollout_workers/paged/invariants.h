@@ -9,7 +9,7 @@
 #include "rollout_workers/paged/page_pool.h"
 #include "rollout_workers/paged/sequence_table.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // INTERNAL, with names and values, unless every page is free, cached or referenced exactly as sequences hold
 // it; every sequence has the pages for what it has computed, no spare one, and is in the one queue of its
@@ -18,6 +18,6 @@ namespace warpsmith {
 absl::Status CheckPagedInvariants(const SequenceTable& table, const PagePool& pool,
                                   const absl::flat_hash_map<int64_t, int>& num_in_flight);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_INVARIANTS_H_

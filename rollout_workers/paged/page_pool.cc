@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 PagePool::PagePool(int num_pages, int page_tokens, uint64_t policy_version, BlockHash hash)
     : page_tokens_(page_tokens),
@@ -116,4 +116,4 @@ absl::Status PagePool::CheckInvariants(absl::Span<const int32_t> expected) const
   return absl::OkStatus();
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "rollout_workers/paged/prefix_index.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // Never given to a sequence: the rows that pad a batch read and write it.
 inline constexpr int32_t kPaddingPage = 0;
@@ -73,6 +73,6 @@ class PagePool {
   int num_cached_ = 0;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_PAGE_POOL_H_

@@ -10,7 +10,7 @@
 #include "rollout_workers/paged/prompt_sharing.h"
 #include "rollout_workers/paged/step_builder.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 absl::Status CheckAtLeast(const char* name, int64_t value, int64_t least) {
@@ -291,4 +291,4 @@ bool PagedBatch::IsStop(int32_t token_id) const {
          options_.stop_token_ids.end();
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -26,7 +26,7 @@
 #include "rollout_workers/paged/step_plan.h"
 #include "rollout_workers/paged/step_planner.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 struct PagedBatchOptions {
   // Pages of the device, the padding page among them, and entries a page.
@@ -175,6 +175,6 @@ class PagedBatch {
   int64_t num_tokens_dropped_ = 0;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_PAGED_BATCH_H_

@@ -7,7 +7,7 @@
 
 #include "core/base/token_log_prob.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // How a device samples: valid parameters of rollout_workers/sampling_parameters.h. The thresholds stay double and
 // the temperature is float, because the CPU's sampler computes with these.
@@ -65,6 +65,6 @@ struct FinishedAnswer {
   AnswerEnd end = AnswerEnd::kStopToken;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_PAGED_REQUEST_H_

@@ -4,7 +4,7 @@
 
 #include "core/base/check.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 // The tokens of page `index` of the sequence, all of them known: in place where the prompt has them all, else in
@@ -94,4 +94,4 @@ void ReleasePages(PagePool& pool, PagedSequence& sequence) {
   sequence.prefix = kEmptyPrefix;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -10,7 +10,7 @@
 #include "rollout_workers/paged/paged_request.h"
 #include "rollout_workers/paged/step_plan.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 enum class SequenceState { kWaiting, kRunning, kPaused };
 
@@ -84,6 +84,6 @@ void PublishFullPages(PagePool& pool, PagedSequence& sequence);
 // Gives all pages back. The sequence starts over: what it computes later is of one version again.
 void ReleasePages(PagePool& pool, PagedSequence& sequence);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_PAGED_SEQUENCE_H_

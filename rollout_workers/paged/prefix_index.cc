@@ -4,7 +4,7 @@
 
 #include "core/base/check.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 // The finaliser of MurmurHash3 (public domain, Appleby): every bit of the input reaches every bit of the output.
@@ -73,4 +73,4 @@ void PrefixIndex::Clear() {
   std::fill(contents_.begin(), contents_.end(), Content{});
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // Names a prefix, a chain of full blocks under one policy version. Never given to another prefix, even after
 // its page is gone.
@@ -66,6 +66,6 @@ class PrefixIndex {
   absl::flat_hash_map<uint64_t, int32_t> page_of_hash_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_PREFIX_INDEX_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 PagedSequence* FindLeader(const RequestEntry& request) {
   const auto leader = std::find_if(request.samples.begin(), request.samples.end(), [](const auto& sample) {
@@ -45,4 +45,4 @@ void Preempt(PagedSequence& sequence, SequenceTable& table, PagePool& pool) {
   table.Move(&sequence, ran ? SequenceState::kWaiting : sequence.state);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

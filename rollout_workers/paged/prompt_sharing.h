@@ -8,7 +8,7 @@
 #include "rollout_workers/paged/paged_sequence.h"
 #include "rollout_workers/paged/sequence_table.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // The running sample of `request` that computes its prompt; null if none does.
 PagedSequence* FindLeader(const RequestEntry& request);
@@ -23,6 +23,6 @@ void HandOverPrompt(PagedSequence& leader, SequenceTable& table);
 // Gives the pages of a sequence back. If it ran, it waits, and so do its followers: they are computed again.
 void Preempt(PagedSequence& sequence, SequenceTable& table, PagePool& pool);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_PROMPT_SHARING_H_

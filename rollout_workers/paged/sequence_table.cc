@@ -5,7 +5,7 @@
 
 #include "core/base/check.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 SequenceTable::SequenceTable(int num_slots) {
   for (int slot = num_slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -93,4 +93,4 @@ std::vector<PagedSequence*> SequenceTable::sequences() const {
   return all;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

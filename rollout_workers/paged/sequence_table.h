@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "rollout_workers/paged/paged_sequence.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 struct ByArrival {
   bool operator()(const PagedSequence* a, const PagedSequence* b) const { return a->arrival < b->arrival; }
@@ -74,6 +74,6 @@ class SequenceTable {
   SequenceSet returning_, fresh_, holders_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_SEQUENCE_TABLE_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 void ClearPlan(StepPlan& plan) {
   plan.num_decodes = plan.decode_bucket = plan.num_samples = 0;
@@ -69,4 +69,4 @@ void PadToBucket(absl::Span<const int> buckets, int slot, StepPlan& plan) {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

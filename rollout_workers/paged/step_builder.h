@@ -6,7 +6,7 @@
 #include "rollout_workers/paged/paged_sequence.h"
 #include "rollout_workers/paged/step_plan.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // Empties every array and keeps its memory.
 void ClearPlan(StepPlan& plan);
@@ -22,6 +22,6 @@ void AppendSamples(absl::Span<PagedSequence* const> samplers, StepPlan& plan);
 // the one for padding.
 void PadToBucket(absl::Span<const int> buckets, int slot, StepPlan& plan);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_STEP_BUILDER_H_

@@ -14,7 +14,7 @@
 
 #include "rollout_workers/paged/paged_request.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // In StepPlan::token_ids: the row's token was sampled by an earlier step and may not be on the host yet. It is
 // in last_tokens[token_slots[row]].
@@ -104,6 +104,6 @@ struct StepPlan {
   int num_rows() const { return static_cast<int>(token_ids.size()); }
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_STEP_PLAN_H_

@@ -6,7 +6,7 @@
 #include "rollout_workers/paged/prompt_sharing.h"
 #include "rollout_workers/paged/step_builder.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 void StepPlanner::Plan(NewRequests new_requests, StepPlan& plan, std::vector<int64_t>& arrivals) {
   work_.clear();
@@ -114,4 +114,4 @@ void StepPlanner::WriteChunks(StepPlan& plan, std::vector<int64_t>& arrivals) {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -13,7 +13,7 @@
 #include "rollout_workers/paged/step_plan.h"
 #include "rollout_workers/paged/step_scheduler.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 struct StepPlannerCounters {
   int64_t num_tokens_prefilled = 0;
@@ -63,6 +63,6 @@ class StepPlanner {
   std::vector<Work> work_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_STEP_PLANNER_H_

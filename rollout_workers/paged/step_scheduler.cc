@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 StepDecision StepScheduler::Decide(const StepSnapshot& snapshot) {
   snapshot_ = &snapshot;
@@ -123,4 +123,4 @@ void StepScheduler::FreePagesFor(const CandidateSnapshot& candidate) {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 
 // A sequence that has a slot.
 struct RunningSnapshot {
@@ -113,6 +113,6 @@ class StepScheduler {
   std::vector<int32_t> changed_pages_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_PAGED_STEP_SCHEDULER_H_

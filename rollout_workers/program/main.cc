@@ -141,7 +141,7 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   return absl::OkStatus();
 }
 
-CLI::App* AddServe(CLI::App* app, ServeOptions* options) {
+CLI::App* AddServe(CLI::App* app, serving::ServeOptions* options) {
   CLI::App* const serve = app->add_subcommand("serve", "answer OpenAI's HTTP API with a checkpoint");
   serve->add_option("--model", options->model, "folder of a Hugging Face checkpoint")->required();
   serve->add_option("--address", options->address, "host:port (port 0: any)")->capture_default_str();
@@ -184,13 +184,13 @@ void AddDevice(CLI::App* serve, DeviceFlags* flags) {
       ->check(CLI::Range(0.01, 1.0));
 }
 
-absl::Status ServeOn(const DeviceFlags& flags, ServeOptions options, const sigset_t& stop_signals) {
+absl::Status ServeOn(const DeviceFlags& flags, serving::ServeOptions options, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(options.cuda, ParsePlacement(flags.device, flags.dtype));
   if (options.cuda.has_value()) {
     options.cuda->memory_share = flags.memory_share;
     if (flags.dtype == "auto") options.cuda->dtype = DtypeOfCheckpoint(options.model);
   }
-  return Serve(options, stop_signals);
+  return serving::Serve(options, stop_signals);
 }
 
 // Logs why it ended, where that is an error; the exit status.
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   warpsmith::LeaveMulticastOff();
   CLI::App app("Warpsmith's rollout worker");
   warpsmith::Flags flags;
-  warpsmith::ServeOptions serve_options;
+  warpsmith::serving::ServeOptions serve_options;
   warpsmith::DeviceFlags device_flags;
   app.add_option("--config", flags.config, "configuration of the run");
   app.add_option("--set", flags.assignments, "section.key=value, on top of the file");

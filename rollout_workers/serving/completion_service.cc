@@ -8,7 +8,7 @@
 #include "core/base/check.h"
 #include "core/rpc/status.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 constexpr size_t kEventsMax = 4096;
@@ -163,4 +163,4 @@ void CompletionService::EndChoice(int64_t id, int choice, Running* running) {
   if (--running->num_open == 0) Forget(id);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -21,7 +21,7 @@
 #include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 struct CompletionJob {
   std::vector<std::vector<int32_t>> prompts;  // token ids
@@ -106,6 +106,6 @@ class CompletionService {
   std::thread answering_;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_SERVING_COMPLETION_SERVICE_H_

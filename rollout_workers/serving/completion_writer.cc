@@ -7,19 +7,20 @@
 #include "absl/time/clock.h"
 #include "rollout_workers/openai_api/api_error.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 // Only tells kept replies apart; nothing else depends on it.
-std::string NewId(ApiKind kind) {
+std::string NewId(openai::ApiKind kind) {
   std::random_device device;
-  return absl::StrCat(kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", absl::Hex(device(), absl::kZeroPad8),
-                      absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
+  return absl::StrCat(kind == openai::ApiKind::kChat ? "chatcmpl-" : "cmpl-",
+                      absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8),
+                      absl::Hex(device(), absl::kZeroPad8));
 }
 
 }  // namespace
 
-CompletionWriter::CompletionWriter(const ServedModel* model, const CompletionRequest& request,
+CompletionWriter::CompletionWriter(const ServedModel* model, const openai::CompletionRequest& request,
                                    const CompletionJob& job, const std::string& fingerprint,
                                    std::shared_ptr<HttpExchange> exchange)
     : model_(model),
@@ -41,7 +42,7 @@ CompletionWriter::CompletionWriter(const ServedModel* model, const CompletionReq
 }
 
 bool CompletionWriter::Token(int choice, const ChosenToken& token) {
-  AnswerText& answer = answers_[choice];
+  openai::AnswerText& answer = answers_[choice];
   const TokenLogProb drawn = {token.token_id, token.log_prob};
   IsStop(token.token_id) ? answer.PushEnd(drawn, token.top_tokens) : answer.Push(drawn, token.top_tokens);
   if (answer.stopped()) {
@@ -57,15 +58,15 @@ void CompletionWriter::End(int choice, FinishReason reason) {
 }
 
 void CompletionWriter::Fail(const absl::Status& status) {
-  if (!stream_has_begun_) return exchange_->Respond(ApiErrorResponse(status));
-  SendEvent(ErrorEvent(ApiErrorBody(status)));
+  if (!stream_has_begun_) return exchange_->Respond(openai::ApiErrorResponse(status));
+  SendEvent(openai::ErrorEvent(openai::ApiErrorBody(status)));
   exchange_->EndStream();
 }
 
 void CompletionWriter::SendPiece(int choice, const std::string& finish_reason) {
-  std::string events = has_begun_[choice] ? "" : BeginEvent(head_, choice);
+  std::string events = has_begun_[choice] ? "" : openai::BeginEvent(head_, choice);
   has_begun_[choice] = true;
-  absl::StrAppend(&events, PieceEvent(head_, choice, {answers_[choice].Take(), finish_reason}));
+  absl::StrAppend(&events, openai::PieceEvent(head_, choice, {answers_[choice].Take(), finish_reason}));
   SendEvent(events);
 }
 
@@ -86,12 +87,12 @@ void CompletionWriter::EndChoice(int choice, const std::string& finish_reason) {
 
 void CompletionWriter::EndAll() {
   if (streams_) {
-    SendEvent(UsageEvent(head_, usage_) + DoneEvent());
+    SendEvent(openai::UsageEvent(head_, usage_) + openai::DoneEvent());
     return exchange_->EndStream();
   }
-  std::vector<ReplyChoice> choices;
+  std::vector<openai::ReplyChoice> choices;
   for (size_t i = 0; i < answers_.size(); ++i) choices.push_back({answers_[i].Take(), finish_reasons_[i]});
-  exchange_->Respond({.body = WholeReply(head_, choices, usage_)});
+  exchange_->Respond({.body = openai::WholeReply(head_, choices, usage_)});
 }
 
 bool CompletionWriter::IsStop(int32_t token_id) const {
@@ -99,4 +100,4 @@ bool CompletionWriter::IsStop(int32_t token_id) const {
   return std::find(stops.begin(), stops.end(), token_id) != stops.end();
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

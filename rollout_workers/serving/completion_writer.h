@@ -15,14 +15,15 @@
 #include "rollout_workers/openai_api/completion_request.h"
 #include "rollout_workers/serving/served_model.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 // Turns tokens into text and text into an answer, by the events of one job. Not thread-safe.
 class CompletionWriter {
  public:
   // `model` must outlive this; `fingerprint` names the weights.
-  CompletionWriter(const ServedModel* model, const CompletionRequest& request, const CompletionJob& job,
-                   const std::string& fingerprint, std::shared_ptr<HttpExchange> exchange);
+  CompletionWriter(const ServedModel* model, const openai::CompletionRequest& request,
+                   const CompletionJob& job, const std::string& fingerprint,
+                   std::shared_ptr<HttpExchange> exchange);
 
   // As CompletionEvents.
   bool Token(int choice, const ChosenToken& token);
@@ -39,15 +40,15 @@ class CompletionWriter {
   const ServedModel* const model_;
   const std::shared_ptr<HttpExchange> exchange_;
   const bool streams_;
-  ReplyHead head_;
-  Usage usage_;
-  std::vector<AnswerText> answers_;          // by choice
+  openai::ReplyHead head_;
+  openai::Usage usage_;
+  std::vector<openai::AnswerText> answers_;  // by choice
   std::vector<std::string> finish_reasons_;  // by choice; empty: open
   std::vector<bool> has_begun_;              // by choice: its first event is out
   size_t num_open_ = 0;
   bool stream_has_begun_ = false;
 };
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_SERVING_COMPLETION_WRITER_H_

@@ -17,7 +17,7 @@
 #include "rollout_workers/openai_api/completion_reply.h"
 #include "rollout_workers/serving/completion_writer.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 constexpr absl::Duration kLoadingComeBack = absl::Seconds(5);
@@ -72,12 +72,12 @@ void OpenAiDoor::Handle(const std::shared_ptr<HttpExchange>& exchange) const {
   if (request.method == "GET" && request.path == "/health") {
     const absl::Status health = is_ready ? service_.load()->engine().status().lost : Loading();
     return exchange->Respond(health.ok() ? HttpResponse{.content_type = "text/plain", .body = "serving\n"}
-                                         : ApiErrorResponse(health));
+                                         : openai::ApiErrorResponse(health));
   }
   if (const absl::Status known = CheckToken(request); !known.ok()) {
-    return exchange->Respond(ApiErrorResponse(known));
+    return exchange->Respond(openai::ApiErrorResponse(known));
   }
-  is_ready ? HandleKnown(exchange) : exchange->Respond(ApiErrorResponse(Loading()));
+  is_ready ? HandleKnown(exchange) : exchange->Respond(openai::ApiErrorResponse(Loading()));
 }
 
 // The digests are compared, so that the time of a comparison tells nothing of the token.
@@ -85,7 +85,7 @@ absl::Status OpenAiDoor::CheckToken(const HttpRequest& request) const {
   if (token_sha256_.empty() || Sha256Hex(TokenOf(request)) == token_sha256_) return absl::OkStatus();
   absl::Status status = absl::UnauthenticatedError(
       "this server does not know the token; send the header authorization: Bearer TOKEN");
-  SetApiCode(&status, "invalid_api_key");
+  openai::SetApiCode(&status, "invalid_api_key");
   return status;
 }
 
@@ -93,41 +93,43 @@ absl::Status OpenAiDoor::CheckModel(const std::string& name) const {
   if (name == model_->name) return absl::OkStatus();
   absl::Status status = absl::NotFoundError(
       absl::StrCat("the model \"", Escape(name, 128), "\" is not here; \"", model_->name, "\" is"));
-  SetApiCode(&status, "model_not_found");
+  openai::SetApiCode(&status, "model_not_found");
   return status;
 }
 
 void OpenAiDoor::HandleKnown(const std::shared_ptr<HttpExchange>& exchange) const {
   const HttpRequest& request = exchange->request();
   const bool is_get = request.method == "GET", is_post = request.method == "POST";
-  if (is_post && request.path == "/v1/chat/completions") return Complete(ApiKind::kChat, exchange);
-  if (is_post && request.path == "/v1/completions") return Complete(ApiKind::kText, exchange);
+  if (is_post && request.path == "/v1/chat/completions") return Complete(openai::ApiKind::kChat, exchange);
+  if (is_post && request.path == "/v1/completions") return Complete(openai::ApiKind::kText, exchange);
   const ServedModel& model = *model_;
   if (is_get && request.path == kModelsPath) {
-    return exchange->Respond({.body = ModelListReply(model.name, model.created, model.context_tokens_max)});
+    return exchange->Respond(
+        {.body = openai::ModelListReply(model.name, model.created, model.context_tokens_max)});
   }
   if (is_get && absl::StartsWith(request.path, absl::StrCat(AbslView(kModelsPath), "/"))) {
     const std::string name = request.path.substr(kModelsPath.size() + 1);
     const absl::Status here = CheckModel(absl::StrReplaceAll(name, {{"%2F", "/"}}));
-    return exchange->Respond(
-        here.ok() ? HttpResponse{.body = ModelReply(model.name, model.created, model.context_tokens_max)}
-                  : ApiErrorResponse(here));
+    return exchange->Respond(here.ok() ? HttpResponse{.body = openai::ModelReply(model.name, model.created,
+                                                                                 model.context_tokens_max)}
+                                       : openai::ApiErrorResponse(here));
   }
   if (is_get && request.path == "/metrics") {
     return exchange->Respond(
         {.content_type = "text/plain; version=0.0.4", .body = Metrics(service_.load()->engine().status())});
   }
-  exchange->Respond(ApiErrorResponse(NoSuchPath(request)));
+  exchange->Respond(openai::ApiErrorResponse(NoSuchPath(request)));
 }
 
-void OpenAiDoor::Complete(ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const {
+void OpenAiDoor::Complete(openai::ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const {
   const absl::Status started = Start(kind, exchange);
-  if (!started.ok()) exchange->Respond(ApiErrorResponse(started));
+  if (!started.ok()) exchange->Respond(openai::ApiErrorResponse(started));
 }
 
-absl::Status OpenAiDoor::Start(ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const {
+absl::Status OpenAiDoor::Start(openai::ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const {
   CompletionService* const service = service_;
-  ASSIGN_OR_RETURN(const CompletionRequest request, ParseCompletionRequest(kind, exchange->request().body));
+  ASSIGN_OR_RETURN(const openai::CompletionRequest request,
+                   openai::ParseCompletionRequest(kind, exchange->request().body));
   RETURN_IF_ERROR(CheckModel(request.model));
   const std::string today = absl::FormatTime("%d %b %Y", absl::Now(), absl::LocalTimeZone());
   ASSIGN_OR_RETURN(const CompletionJob job, MakeCompletionJob(*model_, request, today));
@@ -139,9 +141,9 @@ absl::Status OpenAiDoor::Start(ApiKind kind, const std::shared_ptr<HttpExchange>
 }
 
 HttpResponse RefuseUnseen(int status, const std::string& reason) {
-  HttpResponse response = ApiErrorResponse(absl::InvalidArgumentError(reason));
+  HttpResponse response = openai::ApiErrorResponse(absl::InvalidArgumentError(reason));
   response.status = status;
   return response;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

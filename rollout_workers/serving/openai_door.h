@@ -12,7 +12,7 @@
 #include "rollout_workers/serving/completion_service.h"
 #include "rollout_workers/serving/served_model.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 // Handles POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /v1/models/NAME, GET /metrics
 // and GET /health, without waiting for the engine. All but /health want the token, where there is one.
@@ -31,8 +31,8 @@ class OpenAiDoor {
   absl::Status CheckToken(const HttpRequest& request) const;
   absl::Status CheckModel(const std::string& name) const;
   void HandleKnown(const std::shared_ptr<HttpExchange>& exchange) const;
-  void Complete(ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const;
-  absl::Status Start(ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const;
+  void Complete(openai::ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const;
+  absl::Status Start(openai::ApiKind kind, const std::shared_ptr<HttpExchange>& exchange) const;
 
   const ServedModel* const model_;
   const std::string token_sha256_;  // empty: every client may ask
@@ -42,6 +42,6 @@ class OpenAiDoor {
 // What a server with this handler answers to requests that never reach it.
 HttpResponse RefuseUnseen(int status, const std::string& reason);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_SERVING_OPENAI_DOOR_H_

@@ -28,7 +28,7 @@
 #include "rollout_workers/serving/served_model.h"
 #include "rollout_workers/weights.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 constexpr absl::Duration kDrainTimeout = absl::Seconds(8);
@@ -180,4 +180,4 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
   return absl::OkStatus();
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "rollout_workers/placement.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 struct ServeOptions {
   std::filesystem::path model;  // folder of a Hugging Face checkpoint
@@ -44,6 +44,6 @@ absl::Status CheckHoldsCheckpoint(const std::filesystem::path& folder);
 // The name that a folder gives its model: its own, also of "." and of "export/".
 std::string NameOfFolder(const std::filesystem::path& folder);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_SERVING_SERVE_MODE_H_

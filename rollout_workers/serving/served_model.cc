@@ -11,7 +11,7 @@
 #include "core/base/status_macros.h"
 #include "rollout_workers/openai_api/api_error.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 using Json = nlohmann::json;
@@ -51,20 +51,22 @@ absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t wanted) {
       absl::StrCat("--context is ", wanted, " and the model was made for ", most, " tokens"));
 }
 
-absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model, const TextPrompt& prompt) {
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model,
+                                                  const openai::TextPrompt& prompt) {
   if (const auto* const text = std::get_if<std::string>(&prompt)) {
     return model.tokenizer.Encode(*text, SpecialTokens::kParse);
   }
   const auto& ids = std::get<std::vector<int32_t>>(prompt);
   for (const int32_t id : ids) {
     if (id < model.tokenizer.vocab_size()) continue;
-    return FieldError("prompt", absl::StrCat("has token id ", id, "; the tokenizer has ",
-                                             model.tokenizer.vocab_size(), " tokens"));
+    return openai::FieldError("prompt", absl::StrCat("has token id ", id, "; the tokenizer has ",
+                                                     model.tokenizer.vocab_size(), " tokens"));
   }
   return ids;
 }
 
-absl::StatusOr<std::vector<int32_t>> EncodeChat(const ServedModel& model, const CompletionRequest& request,
+absl::StatusOr<std::vector<int32_t>> EncodeChat(const ServedModel& model,
+                                                const openai::CompletionRequest& request,
                                                 const std::string& today) {
   if (!model.chat_template.ok()) {
     return absl::UnimplementedError(absl::StrCat(model.chat_template.status().message(),
@@ -80,15 +82,16 @@ absl::Status ContextError(const ServedModel& model, int64_t prompt_tokens, int64
       absl::StrCat("the prompt has ", prompt_tokens, " tokens and the answer may have ", answer_tokens,
                    "; both together may have ", model.context_tokens_max,
                    ": shorten one, or serve with a larger --context"));
-  SetApiCode(&status, "context_length_exceeded");
+  openai::SetApiCode(&status, "context_length_exceeded");
   return status;
 }
 
 // Of a chat that names no limit, all that the context leaves.
-absl::StatusOr<int> AnswerTokensMax(const ServedModel& model, const CompletionRequest& request,
+absl::StatusOr<int> AnswerTokensMax(const ServedModel& model, const openai::CompletionRequest& request,
                                     int64_t prompt_tokens) {
   const int64_t left = model.context_tokens_max - prompt_tokens;
-  const int64_t otherwise = request.kind == ApiKind::kChat ? std::max<int64_t>(1, left) : kTextTokensDefault;
+  const int64_t otherwise =
+      request.kind == openai::ApiKind::kChat ? std::max<int64_t>(1, left) : kTextTokensDefault;
   const int64_t wanted = request.tokens_max.has_value() ? *request.tokens_max : otherwise;
   if (wanted > left) return ContextError(model, prompt_tokens, wanted);
   return static_cast<int>(wanted);
@@ -119,14 +122,15 @@ absl::StatusOr<ServedModel> LoadServedModel(const std::filesystem::path& directo
                      .defaults = defaults};
 }
 
-absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model, const CompletionRequest& request,
+absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model,
+                                                const openai::CompletionRequest& request,
                                                 const std::string& today) {
   CompletionJob job{.num_choices = request.num_choices, .seed = request.seed, .sampling = model.defaults};
-  if (request.kind == ApiKind::kChat) {
+  if (request.kind == openai::ApiKind::kChat) {
     ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodeChat(model, request, today));
     job.prompts.push_back(std::move(ids));
   }
-  for (const TextPrompt& prompt : request.prompts) {
+  for (const openai::TextPrompt& prompt : request.prompts) {
     ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(model, prompt));
     job.prompts.push_back(std::move(ids));
   }
@@ -144,4 +148,4 @@ absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model, const 
   return job;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -15,7 +15,7 @@
 #include "rollout_workers/openai_api/completion_request.h"
 #include "rollout_workers/serving/completion_service.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 // Immutable.
 struct ServedModel {
@@ -40,9 +40,10 @@ absl::StatusOr<ServedModel> LoadServedModel(const std::filesystem::path& directo
 // The job that `request` asks for. INVALID_ARGUMENT where it does not fit the context (code
 // context_length_exceeded) or has ids that are none; UNIMPLEMENTED for a conversation whose format is not
 // known. `today` is the date for templates that show one.
-absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model, const CompletionRequest& request,
+absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model,
+                                                const openai::CompletionRequest& request,
                                                 const std::string& today);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_SERVING_SERVED_MODEL_H_

@@ -91,7 +91,7 @@ absl::StatusOr<nlohmann::json> Decode(const ModelConfig& config, const Flags& fl
   if (options.cuda.has_value()) options.cuda->num_pages = static_cast<int>(tokens / 16 + 4);
   ASSIGN_OR_RETURN(const std::unique_ptr<Batch> batch, MakeBatch(config, options));
   ASSIGN_OR_RETURN(const LoadedWeights weights, WeightsFor(config, flags, options.cuda.has_value()));
-  RETURN_IF_ERROR(batch->SetWeights(weights, EntriesOnChange::kRequireNone));
+  RETURN_IF_ERROR(batch->SetWeights(weights, paged::EntriesOnChange::kRequireNone));
   batch->Add(job);
   const absl::Time began = absl::Now();
   std::optional<FinishedSample> sample;

@@ -52,7 +52,7 @@ class Churn {
                          },
                      .on_token = [](DrawnToken) {}},
         *std::move(batch));
-    Load(EntriesOnChange::kRequireNone);
+    Load(paged::EntriesOnChange::kRequireNone);
   }
 
   ChurnResult Run(int num_jobs) {
@@ -68,10 +68,10 @@ class Churn {
         absl::MutexLock lock(&mutex_);
         num_threads_done_ = 0;
       }
-      Load(EntriesOnChange::kRequireNone);  // waits until the batch is empty
+      Load(paged::EntriesOnChange::kRequireNone);  // waits until the batch is empty
     }
     absl::MutexLock lock(&mutex_);
-    const PagedBatchStatus pages = batch_->paged_status();
+    const paged::PagedBatchStatus pages = batch_->paged_status();
     result_.num_pages_missing = kPages - 1 - pages.num_free_pages - pages.num_cached_pages;
     for (const auto& [place, is_open] : open_) result_.num_lost += is_open;
     return result_;
@@ -79,7 +79,7 @@ class Churn {
 
  private:
   // The next version.
-  void Load(EntriesOnChange entries) {
+  void Load(paged::EntriesOnChange entries) {
     uint64_t version;
     {
       absl::MutexLock lock(&mutex_);
@@ -112,7 +112,8 @@ class Churn {
         Check(engine_->Sleep(depth, absl::Now() + kPatience));
         Check(engine_->Wake(absl::Now() + kPatience));
       }
-      if (turn % 4 != 1) Load(turn % 4 == 0 ? EntriesOnChange::kKeep : EntriesOnChange::kRecompute);
+      if (turn % 4 != 1)
+        Load(turn % 4 == 0 ? paged::EntriesOnChange::kKeep : paged::EntriesOnChange::kRecompute);
     }
   }
 

@@ -34,8 +34,8 @@ struct Times {
   std::vector<double> plan_us, complete_us;
 };
 
-PagedRequest SomeRequest(const Load& load, int64_t id) {
-  PagedRequest request{.id = id, .answer_tokens_max = load.answer};
+paged::PagedRequest SomeRequest(const Load& load, int64_t id) {
+  paged::PagedRequest request{.id = id, .answer_tokens_max = load.answer};
   for (int i = 0; i < load.prompt; ++i) {
     request.prompt_token_ids.push_back(static_cast<int32_t>(1 + UniformWord(id, i) % (kNumTokenIds - 1)));
   }
@@ -43,7 +43,7 @@ PagedRequest SomeRequest(const Load& load, int64_t id) {
   return request;
 }
 
-PagedBatchOptions OptionsOf(const Load& load) {
+paged::PagedBatchOptions OptionsOf(const Load& load) {
   const int pages_each = (load.prompt + load.answer) / load.page_tokens + 2;
   return {.num_pages = static_cast<int>(load.pages * load.running * pages_each),
           .page_tokens = load.page_tokens,
@@ -65,10 +65,10 @@ double Microseconds() {
 
 // Only steps in which three quarters of the slots that can be are taken count.
 Times Measure(const Load& load, int num_steps) {
-  const std::unique_ptr<PagedBatch> batch = *PagedBatch::Create(OptionsOf(load), 1);
+  const std::unique_ptr<paged::PagedBatch> batch = *paged::PagedBatch::Create(OptionsOf(load), 1);
   Times times;
-  StepPlan plans[2];
-  std::vector<TokenResult> results[2];
+  paged::StepPlan plans[2];
+  std::vector<paged::TokenResult> results[2];
   int64_t num_submitted = 0;
   uint64_t num_random = 0;
   for (int step = 0; std::ssize(times.plan_us) < num_steps; step ^= 1) {
@@ -79,7 +79,7 @@ Times Measure(const Load& load, int num_steps) {
     plans[step] = batch->Plan(std::move(plans[step]));
     const double plan_us = Microseconds() - begin;
     results[step].resize(plans[step].num_samples);
-    for (TokenResult& result : results[step]) {
+    for (paged::TokenResult& result : results[step]) {
       const bool stops = UniformDouble(3, ++num_random) < load.stop;
       result = {.token_id = stops ? 0 : static_cast<int32_t>(1 + num_random % (kNumTokenIds - 1))};
     }

@@ -103,7 +103,8 @@ class Bench {
     const std::string sent = sender.Answer(ready.ok() ? "received" : "failed");
     WS_CHECK(ready.ok()) << ready.message() << "; the sender: " << sent;
     const absl::Time prepared = absl::Now();
-    const absl::Status loaded = weights_->Commit(version, prepared + kPatience, EntriesOnChange::kKeep);
+    const absl::Status loaded =
+        weights_->Commit(version, prepared + kPatience, paged::EntriesOnChange::kKeep);
     WS_CHECK(loaded.ok()) << loaded.message();
     const double gigabytes = GigabytesOf(offer), seconds = absl::ToDoubleSeconds(preparing);
     std::printf(

@@ -157,7 +157,8 @@ void RunEngine(const ModelConfig& config, const std::string& what, int device, W
     const absl::Status ready = weights.Prepare(ToOffered(offer), began + absl::Seconds(60));
     WS_CHECK(ready.ok()) << ready.message();
     const absl::Time prepared = absl::Now();
-    const absl::Status loaded = weights.Commit(version, prepared + absl::Seconds(60), EntriesOnChange::kKeep);
+    const absl::Status loaded =
+        weights.Commit(version, prepared + absl::Seconds(60), paged::EntriesOnChange::kKeep);
     WS_CHECK(loaded.ok()) << loaded.message();
     Print(what, version, gigabytes, prepared - began, absl::Now() - prepared);
     std::printf("%d samples are under way\n", (*engine)->status().num_active_samples);

@@ -26,16 +26,16 @@ const Tokenizer& SmallTokenizer() {
   return *tokenizer;
 }
 
-void CheckBounds(const CompletionRequest& request) {
-  WS_CHECK(request.num_choices >= 1 && request.num_choices <= kChoicesMax) << request.num_choices;
-  WS_CHECK(request.messages.size() <= kMessagesMax) << request.messages.size();
-  WS_CHECK(request.prompts.size() <= kPromptsMax) << request.prompts.size();
-  WS_CHECK(request.stops.size() <= kStopsMax) << request.stops.size();
+void CheckBounds(const openai::CompletionRequest& request) {
+  WS_CHECK(request.num_choices >= 1 && request.num_choices <= openai::kChoicesMax) << request.num_choices;
+  WS_CHECK(request.messages.size() <= openai::kMessagesMax) << request.messages.size();
+  WS_CHECK(request.prompts.size() <= openai::kPromptsMax) << request.prompts.size();
+  WS_CHECK(request.stops.size() <= openai::kStopsMax) << request.stops.size();
   WS_CHECK(request.tokens_max.value_or(1) >= 1) << *request.tokens_max;
   WS_CHECK(request.messages.empty() != request.prompts.empty());
 }
 
-void CheckTurns(const CompletionRequest& request) {
+void CheckTurns(const openai::CompletionRequest& request) {
   if (request.messages.empty()) return;
   const auto format = ChatTemplate::Of(SmallTokenizer());
   const auto ids = format->Render(SmallTokenizer(), request.messages, request.chat);
@@ -45,8 +45,8 @@ void CheckTurns(const CompletionRequest& request) {
   WS_CHECK(num_turns == request.messages.size() + 1) << num_turns;
 }
 
-void CheckStops(const CompletionRequest& request, std::string_view text) {
-  StopStrings matcher(request.stops);
+void CheckStops(const openai::CompletionRequest& request, std::string_view text) {
+  openai::StopStrings matcher(request.stops);
   std::string cut;
   for (const char byte : text) cut += matcher.Push({&byte, 1});
   cut += matcher.Finish();
@@ -60,10 +60,10 @@ void CheckStops(const CompletionRequest& request, std::string_view text) {
 }
 
 void ReadBody(std::string_view text) {
-  const ApiKind kind = text[0] == 't' ? ApiKind::kText : ApiKind::kChat;
-  const auto request = ParseCompletionRequest(kind, text.substr(1));
+  const openai::ApiKind kind = text[0] == 't' ? openai::ApiKind::kText : openai::ApiKind::kChat;
+  const auto request = openai::ParseCompletionRequest(kind, text.substr(1));
   if (!request.ok()) {
-    WS_CHECK(nlohmann::json::accept(ApiErrorBody(request.status()))) << request.status();
+    WS_CHECK(nlohmann::json::accept(openai::ApiErrorBody(request.status()))) << request.status();
     return;
   }
   CheckBounds(*request);

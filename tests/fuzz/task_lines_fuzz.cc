@@ -22,7 +22,7 @@ void CheckRefusal(const absl::Status& status, const std::string& path) {
 
 void DrawTasks(std::vector<Task> tasks) {
   const size_t num_tasks = tasks.size();
-  TaskSource source(std::move(tasks), /*seed=*/1, {.num_tasks = 2, .num_passes = 2});
+  TaskRounds source(std::move(tasks), /*seed=*/1, {.num_tasks = 2, .num_passes = 2});
   for (size_t i = 0; i < 2 * num_tasks + 1; ++i) WS_CHECK(!source.Next().language.empty());
 }
 

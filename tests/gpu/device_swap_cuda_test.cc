@@ -49,7 +49,8 @@ struct Rig {
   std::unique_ptr<Batch> batch;
   Samples samples;
 
-  void Set(const LoadedWeights& weights, EntriesOnChange entries = EntriesOnChange::kRequireNone) {
+  void Set(const LoadedWeights& weights,
+           paged::EntriesOnChange entries = paged::EntriesOnChange::kRequireNone) {
     Take(batch->Settle());
     const absl::Status status = batch->SetWeights(weights, entries);
     INFO(status.message());
@@ -172,7 +173,8 @@ TEST_CASE("weights that are broadcast decode as those that come from the host, o
 }
 
 TEST_CASE("samples under way go on as if nothing had been when equal weights are swapped in") {
-  const EntriesOnChange entries = GENERATE(EntriesOnChange::kKeep, EntriesOnChange::kRecompute);
+  const paged::EntriesOnChange entries =
+      GENERATE(paged::EntriesOnChange::kKeep, paged::EntriesOnChange::kRecompute);
   Rig rig;
   rig.Set(Weights(1));
   const Samples wanted = rig.Run();
@@ -190,7 +192,7 @@ TEST_CASE("samples under way change from the token on that other weights draw") 
   rig.Set(Weights(1));
   const Samples alone = rig.Run();
   rig.Set(Weights(1));
-  const Samples mixed = rig.Run([&] { rig.Set(Weights(2, 1), EntriesOnChange::kKeep); });
+  const Samples mixed = rig.Run([&] { rig.Set(Weights(2, 1), paged::EntriesOnChange::kKeep); });
   for (const auto& [index, sample] : mixed) {
     const std::vector<uint64_t>& versions = sample.token_policy_versions;
     const auto first_new = std::find(versions.begin(), versions.end(), 1) - versions.begin();
@@ -217,7 +219,7 @@ TEST_CASE("a batch that sleeps gives memory back and loses no sample") {
     CHECK(freed.value_or(0) > 0);
     if (depth == SleepDepth::kPagesAndWeights) {
       CHECK_FALSE(rig.batch->can_step());
-      rig.Set(Weights(1, 1), EntriesOnChange::kRecompute);
+      rig.Set(Weights(1, 1), paged::EntriesOnChange::kRecompute);
     }
     CHECK(rig.batch->can_step());
   });

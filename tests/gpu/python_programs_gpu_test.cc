@@ -93,7 +93,8 @@ TEST_CASE("a Python output with gaps, or behind others of its allocation, is rea
   CHECK(JudgePython("        return torch.stack([x, self.right(x), x], -1)[..., 1]\n").verdict() ==
         v1::VERDICT_CORRECT);
   // Over 1.25 GiB.
-  CHECK(JudgePython("        return torch.empty(4096, 80 * 1024, device=x.device)[:, ::80].copy_(self.right(x))\n")
+  CHECK(JudgePython(
+            "        return torch.empty(4096, 80 * 1024, device=x.device)[:, ::80].copy_(self.right(x))\n")
             .verdict() == v1::VERDICT_CORRECT);
 }
 

@@ -50,7 +50,9 @@ Samples Run(const EngineOptions& options, const GenerationJob& job, uint64_t see
   absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(SmallDeviceModel(), options);
   INFO(batch.status().message());
   REQUIRE(batch.ok());
-  REQUIRE((*batch)->SetWeights(RandomWeights(SmallDeviceModel(), seed), EntriesOnChange::kRequireNone).ok());
+  REQUIRE((*batch)
+              ->SetWeights(RandomWeights(SmallDeviceModel(), seed), paged::EntriesOnChange::kRequireNone)
+              .ok());
   (*batch)->Add(job);
   Samples samples;
   for (int i = 0; !(*batch)->empty(); ++i) {
@@ -174,30 +176,31 @@ TEST_CASE("what narrows sampling reaches the device: top-k 1, min-p 1 and a tiny
 }
 
 TEST_CASE("pages can be given back and taken again, and steps after that are as before") {
-  const CudaStepOptions options{.num_pages = 65,
-                                .sequences_max = 4,
-                                .prefill_tokens_max = 64,
-                                .context_tokens_max = 256,
-                                .decode_buckets = {1, 2, 4},
-                                .num_token_ids = 1024};
-  const PagedBatchOptions paged{.num_pages = 65,
-                                .sequences_max = 4,
-                                .context_tokens_max = 256,
-                                .prefill_tokens_max = 64,
-                                .decode_buckets = {1, 2, 4},
-                                .num_token_ids = 1024};
-  std::unique_ptr<CudaStepDevice> device = CudaStepDevice::Create(SmallDeviceModel(), options).value();
+  const device::CudaStepOptions options{.num_pages = 65,
+                                        .sequences_max = 4,
+                                        .prefill_tokens_max = 64,
+                                        .context_tokens_max = 256,
+                                        .decode_buckets = {1, 2, 4},
+                                        .num_token_ids = 1024};
+  const paged::PagedBatchOptions paged{.num_pages = 65,
+                                       .sequences_max = 4,
+                                       .context_tokens_max = 256,
+                                       .prefill_tokens_max = 64,
+                                       .decode_buckets = {1, 2, 4},
+                                       .num_token_ids = 1024};
+  std::unique_ptr<device::CudaStepDevice> device =
+      device::CudaStepDevice::Create(SmallDeviceModel(), options).value();
   REQUIRE(device->FillRandom(3).ok());
   const auto run = [&] {
-    const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(paged, 0).value();
-    PagedRequest request{.id = 1, .seeds = {1, 2}, .answer_tokens_max = 20};
+    const std::unique_ptr<paged::PagedBatch> batch = paged::PagedBatch::Create(paged, 0).value();
+    paged::PagedRequest request{.id = 1, .seeds = {1, 2}, .answer_tokens_max = 20};
     for (int i = 0; i < 50; ++i) request.prompt_token_ids.push_back(i);
     REQUIRE(batch->Submit(request).ok());
     std::map<int, std::vector<float>> log_probs;
     while (!batch->empty()) {
-      const StepPlan plan = batch->Plan();
+      const paged::StepPlan plan = batch->Plan();
       REQUIRE(device->Launch(plan).ok());
-      for (const FinishedAnswer& answer : batch->Complete(device->AwaitOldest().value()).finished) {
+      for (const paged::FinishedAnswer& answer : batch->Complete(device->AwaitOldest().value()).finished) {
         log_probs[answer.sample_index] = answer.log_probs;
       }
     }
@@ -215,21 +218,22 @@ TEST_CASE("pages can be given back and taken again, and steps after that are as 
 }
 
 TEST_CASE("a step that is not done in time is an error that names it, and its process loses the GPU") {
-  const CudaStepOptions options{.num_pages = 33,
-                                .sequences_max = 1,
-                                .prefill_tokens_max = 64,
-                                .context_tokens_max = 512,
-                                .decode_buckets = {1},
-                                .num_token_ids = 1024,
-                                .step_timeout = absl::Milliseconds(200)};
-  const PagedBatchOptions paged{.num_pages = 33, .sequences_max = 1, .num_token_ids = 1024};
+  const device::CudaStepOptions options{.num_pages = 33,
+                                        .sequences_max = 1,
+                                        .prefill_tokens_max = 64,
+                                        .context_tokens_max = 512,
+                                        .decode_buckets = {1},
+                                        .num_token_ids = 1024,
+                                        .step_timeout = absl::Milliseconds(200)};
+  const paged::PagedBatchOptions paged{.num_pages = 33, .sequences_max = 1, .num_token_ids = 1024};
   absl::Notification go;
-  std::unique_ptr<CudaStepDevice> device = CudaStepDevice::Create(SmallDeviceModel(), options).value();
+  std::unique_ptr<device::CudaStepDevice> device =
+      device::CudaStepDevice::Create(SmallDeviceModel(), options).value();
   REQUIRE(device->FillRandom(3).ok());
   REQUIRE(cudaLaunchHostFunc(device->stream(), WaitForTest, &go) == cudaSuccess);
-  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(paged, 0).value();
+  const std::unique_ptr<paged::PagedBatch> batch = paged::PagedBatch::Create(paged, 0).value();
   REQUIRE(batch->Submit({.id = 1, .prompt_token_ids = {1, 2}, .seeds = {1}, .answer_tokens_max = 20}).ok());
-  const StepPlan plan = batch->Plan();
+  const paged::StepPlan plan = batch->Plan();
   REQUIRE(device->Launch(plan).ok());
   const absl::Status late = device->AwaitOldest().status();
   CHECK(absl::IsDeadlineExceeded(late));
@@ -245,18 +249,19 @@ TEST_CASE("a step that is not done in time is an error that names it, and its pr
 // In a process of its own, as other tests of GPUs that are lost.
 TEST_CASE("a GPU that stands still while it gives its pages back is lost, and nobody waits for it",
           "[.][lost]") {
-  const CudaStepOptions options{.num_pages = 33,
-                                .sequences_max = 1,
-                                .prefill_tokens_max = 64,
-                                .context_tokens_max = 512,
-                                .decode_buckets = {1},
-                                .num_token_ids = 1024};
-  std::unique_ptr<CudaStepDevice> member = CudaStepDevice::Create(SmallDeviceModel(), options).value();
+  const device::CudaStepOptions options{.num_pages = 33,
+                                        .sequences_max = 1,
+                                        .prefill_tokens_max = 64,
+                                        .context_tokens_max = 512,
+                                        .decode_buckets = {1},
+                                        .num_token_ids = 1024};
+  std::unique_ptr<device::CudaStepDevice> member =
+      device::CudaStepDevice::Create(SmallDeviceModel(), options).value();
   cudaStream_t const stream = member->stream();
-  std::vector<StepDeviceGroup::Member> members;
+  std::vector<device::StepDeviceGroup::Member> members;
   members.push_back({"cuda:0", std::move(member)});
-  auto device = std::make_unique<StepDeviceGroup>(std::move(members), nullptr, absl::Milliseconds(300),
-                                                  absl::Milliseconds(300));
+  auto device = std::make_unique<device::StepDeviceGroup>(std::move(members), nullptr,
+                                                          absl::Milliseconds(300), absl::Milliseconds(300));
   REQUIRE(device->FillRandom(3).ok());
   absl::Notification go;
   REQUIRE(cudaLaunchHostFunc(stream, WaitForTest, &go) == cudaSuccess);
@@ -272,9 +277,11 @@ TEST_CASE("a GPU that stands still while it gives its pages back is lost, and no
 }
 
 TEST_CASE("a GPU that is not there or too small is refused with the values") {
-  CHECK(absl::IsFailedPrecondition(OpenCudaStepDevice(SmallDeviceModel(), {.devices = {63}}).status()));
-  CudaStepOptions tiny{.memory_share = 0.01, .sequences_max = 1, .context_tokens_max = int64_t{1} << 20};
-  const absl::Status status = OpenCudaStepDevice(SmallDeviceModel(), tiny).status();
+  CHECK(
+      absl::IsFailedPrecondition(device::OpenCudaStepDevice(SmallDeviceModel(), {.devices = {63}}).status()));
+  device::CudaStepOptions tiny{
+      .memory_share = 0.01, .sequences_max = 1, .context_tokens_max = int64_t{1} << 20};
+  const absl::Status status = device::OpenCudaStepDevice(SmallDeviceModel(), tiny).status();
   INFO(status.message());
   CHECK(absl::IsResourceExhausted(status));
 }

@@ -38,7 +38,7 @@ EngineOptions OptionsIn(DeviceDtype dtype, const std::vector<int>& devices) {
   return options;
 }
 
-CudaStepOptions StepOptions() {
+device::CudaStepOptions StepOptions() {
   return {.devices = {0, 1},
           .num_pages = 4 * 32 + 1,
           .sequences_max = 4,
@@ -48,7 +48,7 @@ CudaStepOptions StepOptions() {
           .num_token_ids = kVocabulary};
 }
 
-PagedBatchOptions PagedOptions() {
+paged::PagedBatchOptions PagedOptions() {
   return {.num_pages = 4 * 32 + 1,
           .sequences_max = 4,
           .context_tokens_max = 512,
@@ -59,25 +59,26 @@ PagedBatchOptions PagedOptions() {
 
 // The group, with its members still to be seen.
 struct Group {
-  std::vector<CudaStepDevice*> members;
-  std::unique_ptr<StepDeviceGroup> device;
+  std::vector<device::CudaStepDevice*> members;
+  std::unique_ptr<device::StepDeviceGroup> device;
 };
 
-Group MakeGroup(const CudaStepOptions& options) {
-  absl::StatusOr<CudaStepMembers> made = OpenCudaStepMembers(SmallDeviceModel(), options);
+Group MakeGroup(const device::CudaStepOptions& options) {
+  absl::StatusOr<device::CudaStepMembers> made = device::OpenCudaStepMembers(SmallDeviceModel(), options);
   INFO(made.status().message());
   REQUIRE(made.ok());
   Group group;
-  std::vector<StepDeviceGroup::Member> members;
+  std::vector<device::StepDeviceGroup::Member> members;
   for (size_t i = 0; i < made->devices.size(); ++i) {
     group.members.push_back(made->devices[i].get());
-    members.push_back({CudaName({options.devices[i]}), std::move(made->devices[i])});
+    members.push_back({device::CudaName({options.devices[i]}), std::move(made->devices[i])});
   }
-  group.device = std::make_unique<StepDeviceGroup>(std::move(members), made->abort, options.step_timeout);
+  group.device =
+      std::make_unique<device::StepDeviceGroup>(std::move(members), made->abort, options.step_timeout);
   return group;
 }
 
-std::vector<int32_t> LastTokens(const CudaStepDevice& member, int device) {
+std::vector<int32_t> LastTokens(const device::CudaStepDevice& member, int device) {
   std::vector<int32_t> tokens(StepOptions().sequences_max);
   REQUIRE(cudaSetDevice(device) == cudaSuccess);
   REQUIRE(cudaMemcpy(tokens.data(), member.last_tokens(), tokens.size() * sizeof(int32_t),
@@ -176,14 +177,14 @@ TEST_CASE("after hundreds of steps from graphs both GPUs have the same tokens, a
   REQUIRE(group.device->FillRandom(3).ok());
   std::vector<std::vector<int32_t>> runs;
   for (int run = 0; run < 2; ++run) {
-    const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(PagedOptions(), 0).value();
-    PagedRequest request{.id = 1, .seeds = {1, 2, 3, 4}, .answer_tokens_max = 300};
+    const std::unique_ptr<paged::PagedBatch> batch = paged::PagedBatch::Create(PagedOptions(), 0).value();
+    paged::PagedRequest request{.id = 1, .seeds = {1, 2, 3, 4}, .answer_tokens_max = 300};
     for (int i = 0; i < 50; ++i) request.prompt_token_ids.push_back(i);
     REQUIRE(batch->Submit(request).ok());
     int num_steps = 0;
     for (; !batch->empty(); ++num_steps) {
       REQUIRE(group.device->Launch(batch->Plan()).ok());
-      absl::StatusOr<std::vector<TokenResult>> results = group.device->AwaitOldest();
+      absl::StatusOr<std::vector<paged::TokenResult>> results = group.device->AwaitOldest();
       INFO(results.status().message());
       REQUIRE(results.ok());
       batch->Complete(*std::move(results));
@@ -194,7 +195,7 @@ TEST_CASE("after hundreds of steps from graphs both GPUs have the same tokens, a
     CHECK(num_steps >= 200);
     runs.push_back(LastTokens(*group.members[0], 0));
     CHECK(LastTokens(*group.members[1], 1) == runs.back());
-    for (const CudaStepDevice* const member : group.members) CHECK(member->num_graphs() >= 1);
+    for (const device::CudaStepDevice* const member : group.members) CHECK(member->num_graphs() >= 1);
     group.device->FreePages();
     REQUIRE(group.device->AllocatePages().ok());
   }
@@ -205,11 +206,11 @@ TEST_CASE("after hundreds of steps from graphs both GPUs have the same tokens, a
 // one waits.
 TEST_CASE("a step that one GPU does not end in time is an error of the group that names it", "[.][lost]") {
   if (!HasTwoGpus()) return;
-  CudaStepOptions options = StepOptions();
+  device::CudaStepOptions options = StepOptions();
   options.step_timeout = absl::Seconds(2);
   Group group = MakeGroup(options);
   REQUIRE(group.device->FillRandom(3).ok());
-  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(PagedOptions(), 0).value();
+  const std::unique_ptr<paged::PagedBatch> batch = paged::PagedBatch::Create(PagedOptions(), 0).value();
   REQUIRE(batch->Submit({.id = 1, .prompt_token_ids = {1, 2}, .seeds = {1}, .answer_tokens_max = 20}).ok());
   // The first step loads the kernels that sample, which waits for the GPU: behind a GPU that stands still only the
   // group's own limit would end its launch.
@@ -218,7 +219,7 @@ TEST_CASE("a step that one GPU does not end in time is an error of the group tha
   absl::Notification go;
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
   REQUIRE(cudaLaunchHostFunc(group.members[1]->stream(), WaitForTest, &go) == cudaSuccess);
-  const StepPlan plan = batch->Plan();
+  const paged::StepPlan plan = batch->Plan();
   const absl::Time begin = absl::Now();
   REQUIRE(group.device->Launch(plan).ok());
   const absl::Status late = group.device->AwaitOldest().status();
@@ -233,9 +234,9 @@ TEST_CASE("a step that one GPU does not end in time is an error of the group tha
 
 TEST_CASE("groups that cannot be are refused before they take memory") {
   const auto status_of = [](std::vector<int> devices) {
-    CudaStepOptions options = StepOptions();
+    device::CudaStepOptions options = StepOptions();
     options.devices = std::move(devices);
-    return OpenCudaStepDevice(SmallDeviceModel(), options).status();
+    return device::OpenCudaStepDevice(SmallDeviceModel(), options).status();
   };
   CHECK(absl::IsInvalidArgument(status_of({0, 1, 2})));  // 2 key-value heads
   CHECK(absl::IsInvalidArgument(status_of({0, 0})));

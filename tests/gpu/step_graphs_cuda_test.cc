@@ -22,7 +22,7 @@ struct Copy {
                       "A copy");
   }
   // What a run makes of `value`.
-  int Run(StepGraphs& graphs, int bucket, int value) {
+  int Run(device::StepGraphs& graphs, int bucket, int value) {
     unsigned char copied = 0;
     REQUIRE(cudaMemsetAsync(from.get(), value, kBytes, stream.get()) == cudaSuccess);
     REQUIRE(graphs.Launch(bucket, stream.get(), [this] { return Launch(); }).ok());
@@ -36,7 +36,7 @@ struct Copy {
 
 TEST_CASE("a bucket is launched directly, then captured, then its graph is launched") {
   Copy copy;
-  StepGraphs graphs;
+  device::StepGraphs graphs;
   for (int i = 1; i <= 5; ++i) CHECK(copy.Run(graphs, 8, i) == i);
   CHECK(copy.num_launches == 2);
   CHECK(copy.Run(graphs, 16, 77) == 77);
@@ -48,7 +48,7 @@ TEST_CASE("a bucket is launched directly, then captured, then its graph is launc
 
 TEST_CASE("a bucket that cannot be captured is launched directly for good") {
   const CudaStream stream = CreateStream().value();
-  StepGraphs graphs;
+  device::StepGraphs graphs;
   int num_calls = 0;
   for (int i = 0; i < 5; ++i) {
     const absl::Status status = graphs.Launch(8, stream.get(), [&] {

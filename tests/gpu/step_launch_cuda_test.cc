@@ -39,7 +39,7 @@ T* Managed(const std::vector<T>& values) {
 }
 
 // One prompt of three tokens in page 2, two samples of its last row, into slots 1 and 0.
-StepMemory OnePrompt() {
+device::StepMemory OnePrompt() {
   return {.arrays = {.seeds = Managed<uint64_t>({11, 12}),
                      .draws = Managed<uint64_t>({0, 3}),
                      .top_ps = Managed<double>({1, 1}),
@@ -67,10 +67,10 @@ StepMemory OnePrompt() {
 TEST_CASE("a launch samples what the reference samples from the logits that it leaves") {
   const std::unique_ptr<DeviceDecoder> decoder = MakeDecoder();
   const CudaStream stream = CreateStream().value();
-  const StepMemory memory = OnePrompt();
-  const StepShape shape{
+  const device::StepMemory memory = OnePrompt();
+  const device::StepShape shape{
       .num_queries = 1, .num_rows = 3, .num_logits_rows = 1, .num_samples = 2, .rows_of_query_max = 3};
-  REQUIRE(LaunchLayersAndSamples(shape, kNumTokenIds, memory, *decoder, stream.get()).ok());
+  REQUIRE(device::LaunchLayersAndSamples(shape, kNumTokenIds, memory, *decoder, stream.get()).ok());
   REQUIRE(cudaStreamSynchronize(stream.get()) == cudaSuccess);
 
   std::vector<float> logits(static_cast<size_t>(decoder->logits_stride()));
@@ -100,12 +100,12 @@ TEST_CASE("a launch samples what the reference samples from the logits that it l
 TEST_CASE("copies of a plan copy pages of all planes, and none of it is a launch of nothing") {
   const std::unique_ptr<DeviceDecoder> decoder = MakeDecoder();
   const CudaStream stream = CreateStream().value();
-  const StepMemory memory = OnePrompt();
-  const StepShape shape{
+  const device::StepMemory memory = OnePrompt();
+  const device::StepShape shape{
       .num_queries = 1, .num_rows = 3, .num_logits_rows = 1, .num_samples = 2, .rows_of_query_max = 3};
-  REQUIRE(LaunchLayersAndSamples(shape, kNumTokenIds, memory, *decoder, stream.get()).ok());
-  REQUIRE(LaunchCopies(0, kPageTokens, memory, *decoder, stream.get()).ok());
-  REQUIRE(LaunchCopies(1, kPageTokens, memory, *decoder, stream.get()).ok());
+  REQUIRE(device::LaunchLayersAndSamples(shape, kNumTokenIds, memory, *decoder, stream.get()).ok());
+  REQUIRE(device::LaunchCopies(0, kPageTokens, memory, *decoder, stream.get()).ok());
+  REQUIRE(device::LaunchCopies(1, kPageTokens, memory, *decoder, stream.get()).ok());
   REQUIRE(cudaStreamSynchronize(stream.get()) == cudaSuccess);
   const auto entry = static_cast<size_t>(decoder->entry_size());
   std::vector<uint16_t> source(3 * entry), destination(3 * entry);

@@ -44,7 +44,7 @@ Result RunWarpsmith(const std::vector<std::string>& arguments) {
                   .arguments = {"sh", "-c", "out=$1; shift; exec \"$@\" > \"$out\"", "sh", output,
                                 std::string(std::getenv("WARPSMITH_BIN_DIR")) + "/warpsmith"}};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
-  absl::StatusOr<ChildProcess> child = ChildProcess::Start(command);
+  absl::StatusOr<LaunchedProcess> child = LaunchedProcess::Start(command);
   REQUIRE(child.ok());
   return {child->AwaitEnd(absl::Seconds(60)).value_or(-1), ReadFile(output).value_or("")};
 }

@@ -59,20 +59,20 @@ class Stage {
   std::filesystem::path File(const std::string& name) const { return directory_.path() / name; }
   std::string Text(const std::string& name) const { return ReadFile(File(name)).value_or(""); }
 
-  ChildProcess Up(const std::vector<std::string>& flags = {}) const {
+  LaunchedProcess Up(const std::vector<std::string>& flags = {}) const {
     Command command{.name = "warpsmith",
                     .arguments = {File("warpsmith").string(), "up", File("config.yaml").string(), "--set",
                                   absl::StrCat("run.directory=", directory_.path().string())},
                     .environment = {{"RUN", directory_.path().string()}, {"GRADER", grader_}},
                     .log_path = File("up.log")};
     command.arguments.insert(command.arguments.end(), flags.begin(), flags.end());
-    absl::StatusOr<ChildProcess> child = ChildProcess::Start(command);
+    absl::StatusOr<LaunchedProcess> child = LaunchedProcess::Start(command);
     REQUIRE(child.ok());
     return *std::move(child);
   }
 
   // Waits until a file has a line, as the sign that somebody got that far.
-  void AwaitFile(const std::string& name, ChildProcess* up) const {
+  void AwaitFile(const std::string& name, LaunchedProcess* up) const {
     const absl::Time deadline = absl::Now() + kPatience;
     while (Text(name).empty() && absl::Now() < deadline) {
       INFO(Text("up.log"));
@@ -119,7 +119,7 @@ bool AllGone(const std::vector<pid_t>& pids) {
 
 TEST_CASE("The trainer starts when both servers serve, its status is the run's, and nothing is left") {
   const Stage stage("cat *.lives > seen; echo \"$@\" > flags; cp \"$2\" stored; exit 7");
-  ChildProcess up = stage.Up({"--seed", "5", "--resume"});
+  LaunchedProcess up = stage.Up({"--seed", "5", "--resume"});
   CHECK(up.AwaitEnd(kPatience) == 7);
   INFO(stage.Text("up.log"));
   CHECK(std::vector<std::string>(absl::StrSplit(stage.Text("seen"), '\n', absl::SkipEmpty())).size() == 2);
@@ -132,7 +132,7 @@ TEST_CASE("The trainer starts when both servers serve, its status is the run's, 
 TEST_CASE("A run that its trainer would refuse is refused before any server starts") {
   const Stage stage("echo started > started");
   setenv("DRY_RUN_STATUS", "1", 1);
-  ChildProcess up = stage.Up({"--resume"});
+  LaunchedProcess up = stage.Up({"--resume"});
   unsetenv("DRY_RUN_STATUS");
   CHECK(up.AwaitEnd(kPatience) == 1);
   CHECK_THAT(stage.Text("dry_run"), Catch::Contains("--resume --dry-run"));
@@ -159,7 +159,7 @@ TEST_CASE("Resuming and overwriting contradict each other") {
 TEST_CASE("A fault of the configuration ends the run before anything starts") {
   const Stage stage("exit 0");
   REQUIRE(WriteFileAtomically(stage.File("fault"), "config.yaml:3:2: data.train: there is no file x\n").ok());
-  ChildProcess up = stage.Up();
+  LaunchedProcess up = stage.Up();
   CHECK(up.AwaitEnd(kPatience) == 1);
   CHECK_THAT(stage.Text("up.log"), Catch::Contains("config.yaml:3:2: data.train: there is no file x"));
   CHECK(stage.ServerLives().empty());
@@ -168,7 +168,7 @@ TEST_CASE("A fault of the configuration ends the run before anything starts") {
 
 TEST_CASE("A server that is killed is started again at its address while the trainer works on") {
   const Stage stage("echo x > started; mkfifo never; read x <> never");
-  ChildProcess up = stage.Up();
+  LaunchedProcess up = stage.Up();
   stage.AwaitFile("started", &up);
   const std::vector<pid_t> before = stage.ServerLives();
   REQUIRE(before.size() == 2);
@@ -186,7 +186,7 @@ TEST_CASE("SIGTERM reaches the trainer, which may finish, and then everything ha
   const Stage stage(
       "trap 'echo saved > saved; exit 0' TERM; echo $$ > started; mkfifo never; while :; do read x <> never; "
       "done");
-  ChildProcess up = stage.Up();
+  LaunchedProcess up = stage.Up();
   stage.AwaitFile("started", &up);
   up.Signal(SIGTERM);
   CHECK(up.AwaitEnd(kPatience) == 128 + SIGTERM);
@@ -196,7 +196,7 @@ TEST_CASE("SIGTERM reaches the trainer, which may finish, and then everything ha
 
 TEST_CASE("When `warpsmith` itself is killed, its processes go with it") {
   const Stage stage("echo $$ > started; exec sleep 600");
-  ChildProcess up = stage.Up();
+  LaunchedProcess up = stage.Up();
   stage.AwaitFile("started", &up);
   up.Signal(SIGKILL);
   CHECK(up.AwaitEnd(kPatience) == 128 + SIGKILL);
@@ -208,7 +208,7 @@ TEST_CASE("When `warpsmith` itself is killed, its processes go with it") {
 TEST_CASE("Several trainers get the ranks of one group") {
   const Stage stage("echo \"$RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT\" > rank$RANK",
                     "trainer:\n  num_processes: 2\n");
-  ChildProcess up = stage.Up();
+  LaunchedProcess up = stage.Up();
   CHECK(up.AwaitEnd(kPatience) == 0);
   CHECK_THAT(stage.Text("rank0"), Catch::StartsWith("0 of 2 at 127.0.0.1:"));
   CHECK(stage.Text("rank1").substr(1) == stage.Text("rank0").substr(1));
@@ -219,7 +219,7 @@ TEST_CASE("A trainer that fails with its output in a log is shown by this run's 
                     "trainer:\n  num_processes: 2\n");
   std::filesystem::create_directories(stage.File("logs"));
   REQUIRE(WriteFileAtomically(stage.File("logs/trainer-1.log"), "yesterday's failure\n").ok());
-  ChildProcess up = stage.Up();
+  LaunchedProcess up = stage.Up();
   CHECK(up.AwaitEnd(kPatience) == 4);
   CHECK_THAT(stage.Text("up.log"), Catch::Contains("no room on device") && !Catch::Contains("yesterday"));
 }

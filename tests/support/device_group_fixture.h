@@ -48,7 +48,7 @@ inline GroupSamples RunGroupJob(const ModelConfig& config, const EngineOptions& 
   absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(config, options);
   INFO(batch.status().message());
   REQUIRE(batch.ok());
-  REQUIRE((*batch)->SetWeights(RandomWeights(config, 1), EntriesOnChange::kRequireNone).ok());
+  REQUIRE((*batch)->SetWeights(RandomWeights(config, 1), paged::EntriesOnChange::kRequireNone).ok());
   (*batch)->Add(job);
   GroupSamples samples;
   for (int i = 0; !(*batch)->empty(); ++i) {

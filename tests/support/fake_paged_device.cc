@@ -11,11 +11,11 @@
 namespace warpsmith {
 namespace {
 
-absl::Status Wrong(const StepPlan& plan, const std::string& what) {
+absl::Status Wrong(const paged::StepPlan& plan, const std::string& what) {
   return absl::InternalError(absl::StrCat("Step ", plan.step, ": ", what));
 }
 
-std::string NameOf(const QueryOwner& owner) {
+std::string NameOf(const paged::QueryOwner& owner) {
   return absl::StrCat("sample ", owner.sample_index, " of request ", owner.request_id);
 }
 
@@ -28,8 +28,9 @@ int32_t HashedToken(absl::Span<const int32_t> tokens_before, uint64_t seed, uint
   return static_cast<int32_t>((hash >> 20) % static_cast<uint64_t>(num_token_ids));
 }
 
-std::vector<int32_t> AnswerAlone(const PagedRequest& request, int sample_index,
-                                 absl::Span<const uint64_t> versions, const PagedBatchOptions& options) {
+std::vector<int32_t> AnswerAlone(const paged::PagedRequest& request, int sample_index,
+                                 absl::Span<const uint64_t> versions,
+                                 const paged::PagedBatchOptions& options) {
   std::vector<int32_t> tokens = request.prompt_token_ids;
   for (size_t i = 0; i < versions.size(); ++i) {
     tokens.push_back(HashedToken(tokens, request.seeds[sample_index], i, versions[i], options.num_token_ids));
@@ -39,13 +40,13 @@ std::vector<int32_t> AnswerAlone(const PagedRequest& request, int sample_index,
   return {tokens.begin() + std::ssize(request.prompt_token_ids), tokens.end()};
 }
 
-FakePagedDevice::FakePagedDevice(const PagedBatchOptions& options, VersionRule rule)
+FakePagedDevice::FakePagedDevice(const paged::PagedBatchOptions& options, VersionRule rule)
     : options_(options),
       rule_(rule),
       entries_(static_cast<size_t>(options.num_pages) * options.page_tokens),
       last_tokens_(options.sequences_max + 1, -7) {}
 
-void FakePagedDevice::Expect(const PagedRequest& request) {
+void FakePagedDevice::Expect(const paged::PagedRequest& request) {
   for (int i = 0; i < std::ssize(request.seeds); ++i) {
     const Name name{request.id, i};
     name_of_seed_[request.seeds[i]] = name;
@@ -54,12 +55,12 @@ void FakePagedDevice::Expect(const PagedRequest& request) {
   }
 }
 
-absl::StatusOr<std::vector<TokenResult>> FakePagedDevice::Run(const StepPlan& plan) {
+absl::StatusOr<std::vector<paged::TokenResult>> FakePagedDevice::Run(const paged::StepPlan& plan) {
   RETURN_IF_ERROR(CheckShape(plan));
   RETURN_IF_ERROR(Copy(plan));
   RETURN_IF_ERROR(Write(plan));
   for (int query = 0; query < std::ssize(plan.owners); ++query) RETURN_IF_ERROR(Attend(plan, query));
-  std::vector<TokenResult> results;
+  std::vector<paged::TokenResult> results;
   for (int sample = 0; sample < plan.num_samples; ++sample) {
     RETURN_IF_ERROR(Sample(plan, sample, results));
   }
@@ -72,7 +73,7 @@ void FakePagedDevice::Fail() {
   std::fill(last_tokens_.begin(), last_tokens_.end(), -7);
 }
 
-absl::Status FakePagedDevice::CheckShape(const StepPlan& plan) const {
+absl::Status FakePagedDevice::CheckShape(const paged::StepPlan& plan) const {
   const size_t num_padded = plan.decode_bucket > 0 ? plan.decode_bucket : plan.owners.size();
   const size_t num_rows = plan.token_ids.size();
   if (plan.owners.empty() || plan.row_indptr.size() != num_padded + 1 ||
@@ -93,7 +94,7 @@ absl::Status FakePagedDevice::CheckShape(const StepPlan& plan) const {
                                       length, " entries"));
     }
     const bool pads = query >= plan.owners.size();
-    if (pads != (plan.page_indices[plan.page_indptr[query]] == kPaddingPage)) {
+    if (pads != (plan.page_indices[plan.page_indptr[query]] == paged::kPaddingPage)) {
       return Wrong(plan, absl::StrCat("query ", query, " mixes padding and pages"));
     }
   }
@@ -105,15 +106,15 @@ absl::Status FakePagedDevice::CheckShape(const StepPlan& plan) const {
   return absl::OkStatus();
 }
 
-absl::Status FakePagedDevice::Copy(const StepPlan& plan) {
+absl::Status FakePagedDevice::Copy(const paged::StepPlan& plan) {
   std::set<int32_t> sources, destinations;
-  for (const PageCopy& copy : plan.page_copies) {
+  for (const paged::PageCopy& copy : plan.page_copies) {
     sources.insert(copy.source);
     if (!destinations.insert(copy.destination).second) {
       return Wrong(plan, absl::StrCat("page ", copy.destination, " is written by two copies"));
     }
   }
-  for (const PageCopy& copy : plan.page_copies) {
+  for (const paged::PageCopy& copy : plan.page_copies) {
     if (sources.contains(copy.destination)) {
       return Wrong(plan, absl::StrCat("page ", copy.destination, " is copied from and to"));
     }
@@ -125,12 +126,12 @@ absl::Status FakePagedDevice::Copy(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-int32_t FakePagedDevice::TokenOf(const StepPlan& plan, int row) const {
+int32_t FakePagedDevice::TokenOf(const paged::StepPlan& plan, int row) const {
   const int32_t given = plan.token_ids[row];
-  return given == kTokenOnDevice ? last_tokens_[plan.token_slots[row]] : given;
+  return given == paged::kTokenOnDevice ? last_tokens_[plan.token_slots[row]] : given;
 }
 
-absl::Status FakePagedDevice::Write(const StepPlan& plan) {
+absl::Status FakePagedDevice::Write(const paged::StepPlan& plan) {
   writers_.clear();
   for (int query = 0; query < std::ssize(plan.owners); ++query) {
     for (int row = plan.row_indptr[query]; row < plan.row_indptr[query + 1]; ++row) {
@@ -145,8 +146,8 @@ absl::Status FakePagedDevice::Write(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status FakePagedDevice::Attend(const StepPlan& plan, int query) {
-  const QueryOwner& owner = plan.owners[query];
+absl::Status FakePagedDevice::Attend(const paged::StepPlan& plan, int query) {
+  const paged::QueryOwner& owner = plan.owners[query];
   Sequence& sequence = sequences_[{owner.request_id, owner.sample_index}];
   const int first = plan.row_indptr[query];
   const int last = plan.row_indptr[query + 1] - 1;
@@ -184,12 +185,13 @@ absl::Status FakePagedDevice::Attend(const StepPlan& plan, int query) {
   return absl::OkStatus();
 }
 
-absl::Status FakePagedDevice::Sample(const StepPlan& plan, int index, std::vector<TokenResult>& results) {
-  const SampleRow& sample = plan.samples[index];
+absl::Status FakePagedDevice::Sample(const paged::StepPlan& plan, int index,
+                                     std::vector<paged::TokenResult>& results) {
+  const paged::SampleRow& sample = plan.samples[index];
   const int row = plan.logits_rows[sample.logits_row];
   const int query = static_cast<int>(std::upper_bound(plan.row_indptr.begin(), plan.row_indptr.end(), row) -
                                      plan.row_indptr.begin() - 1);
-  const QueryOwner& owner = plan.owners[query];
+  const paged::QueryOwner& owner = plan.owners[query];
   const Name name = name_of_seed_[sample.seed];
   Sequence& sequence = sequences_[name];
   if (name.first != owner.request_id) {

@@ -22,8 +22,9 @@ int32_t HashedToken(absl::Span<const int32_t> tokens_before, uint64_t seed, uint
 
 // The answer to one sample of `request` decoded alone, where token i is sampled under `versions[i]`; no longer
 // than `versions`.
-std::vector<int32_t> AnswerAlone(const PagedRequest& request, int sample_index,
-                                 absl::Span<const uint64_t> versions, const PagedBatchOptions& options);
+std::vector<int32_t> AnswerAlone(const paged::PagedRequest& request, int sample_index,
+                                 absl::Span<const uint64_t> versions,
+                                 const paged::PagedBatchOptions& options);
 
 class FakePagedDevice {
  public:
@@ -31,14 +32,14 @@ class FakePagedDevice {
   // none from before it was last computed from the start.
   enum class VersionRule { kSame, kSinceStart };
 
-  FakePagedDevice(const PagedBatchOptions& options, VersionRule rule);
+  FakePagedDevice(const paged::PagedBatchOptions& options, VersionRule rule);
 
   // Tells what the sequences of `request` are. Their seeds must differ from all others.
-  void Expect(const PagedRequest& request);
+  void Expect(const paged::PagedRequest& request);
 
   // Copies, writes, attends, samples, in the order that StepPlan prescribes. Results as Complete wants them.
   // INTERNAL, with what the row saw and should have seen.
-  absl::StatusOr<std::vector<TokenResult>> Run(const StepPlan& plan);
+  absl::StatusOr<std::vector<paged::TokenResult>> Run(const paged::StepPlan& plan);
 
   // Nothing is left in its pages and slots.
   void Fail();
@@ -60,14 +61,14 @@ class FakePagedDevice {
   };
   using Name = std::pair<int64_t, int>;  // request and sample
 
-  absl::Status CheckShape(const StepPlan& plan) const;
-  absl::Status Copy(const StepPlan& plan);
-  absl::Status Write(const StepPlan& plan);
-  absl::Status Attend(const StepPlan& plan, int query);
-  absl::Status Sample(const StepPlan& plan, int sample, std::vector<TokenResult>& results);
-  int32_t TokenOf(const StepPlan& plan, int row) const;
+  absl::Status CheckShape(const paged::StepPlan& plan) const;
+  absl::Status Copy(const paged::StepPlan& plan);
+  absl::Status Write(const paged::StepPlan& plan);
+  absl::Status Attend(const paged::StepPlan& plan, int query);
+  absl::Status Sample(const paged::StepPlan& plan, int sample, std::vector<paged::TokenResult>& results);
+  int32_t TokenOf(const paged::StepPlan& plan, int row) const;
 
-  const PagedBatchOptions options_;
+  const paged::PagedBatchOptions options_;
   const VersionRule rule_;
   std::vector<Entry> entries_;        // [num_pages, page_tokens]
   std::map<int32_t, int> writers_;    // of the step: the query that writes an entry

@@ -30,7 +30,8 @@ float HashedLogProb(absl::Span<const int32_t> tokens_before, uint64_t seed, uint
   return -static_cast<float>(HashedToken(tokens_before, ~seed, draw, weights, 1000)) / 100;
 }
 
-FakeStepDevice::FakeStepDevice(const PagedBatchOptions& options, std::shared_ptr<FakeStepDeviceState> state)
+FakeStepDevice::FakeStepDevice(const paged::PagedBatchOptions& options,
+                               std::shared_ptr<FakeStepDeviceState> state)
     : options_(options), state_(std::move(state)), last_tokens_(options.sequences_max + 1, kUnwritten) {
   WS_CHECK(AllocatePages().ok());
 }
@@ -108,26 +109,28 @@ absl::Status FakeStepDevice::AllocatePages() {
   return absl::OkStatus();
 }
 
-absl::Status FakeStepDevice::Launch(const StepPlan& plan) {
+absl::Status FakeStepDevice::Launch(const paged::StepPlan& plan) {
   if (!lost_.ok()) return lost_;
   WS_CHECK(state_->has_pages && state_->has_weight_memory) << "a step without memory";
   const int64_t number = state_->num_launched++;
   if (number == state_->failing_launch) return absl::InternalError("the launch was refused");
-  for (const PageCopy& copy : plan.page_copies) {
+  for (const paged::PageCopy& copy : plan.page_copies) {
     const auto source = entries_.begin() + int64_t{copy.source} * options_.page_tokens;
     std::copy(source, source + copy.num_tokens,
               entries_.begin() + int64_t{copy.destination} * options_.page_tokens);
   }
   for (int row = 0; row < plan.num_rows(); ++row) {
     const int32_t given = plan.token_ids[row];
-    entries_[plan.kv_entries[row]] = given == kTokenOnDevice ? last_tokens_[plan.token_slots[row]] : given;
+    entries_[plan.kv_entries[row]] =
+        given == paged::kTokenOnDevice ? last_tokens_[plan.token_slots[row]] : given;
   }
   LaunchedStep launched{.number = number, .step = plan.step};
   for (int i = 0; i < plan.num_samples; ++i) launched.results.push_back(Sample(plan, plan.samples[i]));
   for (int i = 0; i < plan.num_samples; ++i) {
     last_tokens_[plan.samples[i].slot] = launched.results[i].token_id;
   }
-  if (number == state_->broken_step && !launched.results.empty()) launched.results[0].token_id = kNoToken;
+  if (number == state_->broken_step && !launched.results.empty())
+    launched.results[0].token_id = paged::kNoToken;
   launched_.push_back(std::move(launched));
   state_->num_in_flight = static_cast<int>(launched_.size());
   state_->num_in_flight_max = std::max(state_->num_in_flight_max.load(), state_->num_in_flight.load());
@@ -135,7 +138,7 @@ absl::Status FakeStepDevice::Launch(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-TokenResult FakeStepDevice::Sample(const StepPlan& plan, const SampleRow& sample) {
+paged::TokenResult FakeStepDevice::Sample(const paged::StepPlan& plan, const paged::SampleRow& sample) {
   const int32_t row = plan.logits_rows[sample.logits_row];
   const auto behind = std::upper_bound(plan.row_indptr.begin(), plan.row_indptr.end(), row);
   const auto query = behind - plan.row_indptr.begin() - 1;
@@ -144,7 +147,7 @@ TokenResult FakeStepDevice::Sample(const StepPlan& plan, const SampleRow& sample
     const int32_t page = plan.page_indices[plan.page_indptr[query] + position / options_.page_tokens];
     seen.push_back(entries_[int64_t{page} * options_.page_tokens + position % options_.page_tokens]);
   }
-  TokenResult result{
+  paged::TokenResult result{
       .token_id = HashedToken(seen, sample.seed, sample.draw, state_->weights, options_.num_token_ids),
       .log_prob = HashedLogProb(seen, sample.seed, sample.draw, state_->weights)};
   // The token, and behind it its neighbours, each half as probable as the one before.
@@ -155,7 +158,7 @@ TokenResult FakeStepDevice::Sample(const StepPlan& plan, const SampleRow& sample
   return result;
 }
 
-absl::StatusOr<std::vector<TokenResult>> FakeStepDevice::AwaitOldest() {
+absl::StatusOr<std::vector<paged::TokenResult>> FakeStepDevice::AwaitOldest() {
   if (!lost_.ok()) return lost_;
   WS_CHECK(!launched_.empty()) << "no step is in flight";
   LaunchedStep oldest = std::move(launched_.front());
@@ -177,7 +180,7 @@ std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config,
   constexpr int kPageTokens = 4;
   const auto context = static_cast<int>(options.context_tokens_max);
   const int all_contexts = options.num_slots * ((context + kPageTokens - 1) / kPageTokens) + 1;
-  const PagedBatchOptions paged{
+  const paged::PagedBatchOptions paged{
       .num_pages = num_pages > 0 ? num_pages : all_contexts,
       .page_tokens = kPageTokens,
       .sequences_max = options.num_slots,
@@ -188,11 +191,12 @@ std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config,
       .stop_token_ids = options.stop_token_ids,
       .num_token_ids = static_cast<int32_t>(NumTokenIds(config, options.num_token_ids))};
   const absl::Duration timeout = state->call_timeout;
-  std::unique_ptr<StepDevice> device = std::make_unique<FakeStepDevice>(paged, std::move(state));
+  std::unique_ptr<device::StepDevice> device = std::make_unique<FakeStepDevice>(paged, std::move(state));
   if (timeout < absl::InfiniteDuration()) {
-    std::vector<StepDeviceGroup::Member> members;
+    std::vector<device::StepDeviceGroup::Member> members;
     members.push_back({"cuda:3", std::move(device)});
-    device = std::make_unique<StepDeviceGroup>(std::move(members), nullptr, absl::ZeroDuration(), timeout);
+    device =
+        std::make_unique<device::StepDeviceGroup>(std::move(members), nullptr, absl::ZeroDuration(), timeout);
   }
   return PagedDeviceBatch::Create(paged, std::move(device)).value();
 }

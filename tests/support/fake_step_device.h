@@ -40,9 +40,9 @@ struct FakeStepDeviceState {
 // The log-prob that goes with a token.
 float HashedLogProb(absl::Span<const int32_t> tokens_before, uint64_t seed, uint64_t draw, uint64_t weights);
 
-class FakeStepDevice final : public StepDevice {
+class FakeStepDevice final : public device::StepDevice {
  public:
-  FakeStepDevice(const PagedBatchOptions& options, std::shared_ptr<FakeStepDeviceState> state);
+  FakeStepDevice(const paged::PagedBatchOptions& options, std::shared_ptr<FakeStepDeviceState> state);
 
   int num_pages() const override { return options_.num_pages; }
   absl::Status lost() const override { return lost_; }
@@ -50,8 +50,8 @@ class FakeStepDevice final : public StepDevice {
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
   absl::Status TakeWeights(WeightSource& source) override;
-  absl::Status Launch(const StepPlan& plan) override;
-  absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
+  absl::Status Launch(const paged::StepPlan& plan) override;
+  absl::StatusOr<std::vector<paged::TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
@@ -62,14 +62,14 @@ class FakeStepDevice final : public StepDevice {
   struct LaunchedStep {
     int64_t number = 0;
     uint64_t step = 0;
-    std::vector<TokenResult> results;
+    std::vector<paged::TokenResult> results;
   };
 
   void HangIfTold() const;
   absl::Status LoseIfTold();
-  TokenResult Sample(const StepPlan& plan, const SampleRow& sample);
+  paged::TokenResult Sample(const paged::StepPlan& plan, const paged::SampleRow& sample);
 
-  const PagedBatchOptions options_;
+  const paged::PagedBatchOptions options_;
   const std::shared_ptr<FakeStepDeviceState> state_;
   std::vector<int32_t> entries_;      // [num_pages, page_tokens] token ids
   std::vector<int32_t> last_tokens_;  // [sequences_max + 1]

@@ -240,8 +240,8 @@ bool CanDecodeAttention(const AttentionInputs<T>&, const PagedAttention<T>& atte
 
 template <typename T>
 cudaError_t LaunchDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
-                                  const PagedAttentionBounds& bounds, cudaStream_t stream,
-                                  KernelStart start, NextStart) {
+                                  const PagedAttentionBounds& bounds, cudaStream_t stream, KernelStart start,
+                                  NextStart) {
   if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
   if (const auto error = LaunchAttentionInputs<T>(inputs, stream, start); error != cudaSuccess) return error;
   return LaunchPagedAttention(attention, bounds, nullptr, stream, start);
@@ -288,7 +288,6 @@ template cudaError_t LaunchFirstNotFinite(const __half*, int64_t, unsigned long 
 template bool CanDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
                                  const PagedAttentionBounds&);
 template cudaError_t LaunchDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
-                                           const PagedAttentionBounds&, cudaStream_t, KernelStart,
-                                           NextStart);
+                                           const PagedAttentionBounds&, cudaStream_t, KernelStart, NextStart);
 
 }  // namespace warpsmith

@@ -15,7 +15,7 @@
 namespace warpsmith {
 
 // Pages of 4 for whole sequences of 64; token 0 ends an answer.
-inline PagedBatchOptions PagedFixtureOptions() {
+inline paged::PagedBatchOptions PagedFixtureOptions() {
   return {.num_pages = 200,
           .page_tokens = 4,
           .sequences_max = 8,
@@ -30,35 +30,37 @@ inline PagedBatchOptions PagedFixtureOptions() {
 
 class PagedFixture {
  public:
-  explicit PagedFixture(PagedBatchOptions options = PagedFixtureOptions(),
+  explicit PagedFixture(paged::PagedBatchOptions options = PagedFixtureOptions(),
                         FakePagedDevice::VersionRule rule = FakePagedDevice::VersionRule::kSame)
-      : options_(std::move(options)), device_(options_, rule), batch_(*PagedBatch::Create(options_, 1)) {}
+      : options_(std::move(options)),
+        device_(options_, rule),
+        batch_(*paged::PagedBatch::Create(options_, 1)) {}
 
-  PagedBatch& batch() { return *batch_; }
-  const PagedBatchOptions& options() const { return options_; }
-  const std::vector<FinishedAnswer>& finished() const { return finished_; }
+  paged::PagedBatch& batch() { return *batch_; }
+  const paged::PagedBatchOptions& options() const { return options_; }
+  const std::vector<paged::FinishedAnswer>& finished() const { return finished_; }
 
   // A prompt of `num_tokens` that no other `family` shares.
-  static PagedRequest Request(int64_t id, int num_tokens, int num_samples, int answer_tokens_max,
-                              int family = 0) {
-    PagedRequest request{.id = id, .answer_tokens_max = answer_tokens_max};
+  static paged::PagedRequest Request(int64_t id, int num_tokens, int num_samples, int answer_tokens_max,
+                                     int family = 0) {
+    paged::PagedRequest request{.id = id, .answer_tokens_max = answer_tokens_max};
     request.prompt_token_ids.resize(num_tokens);
     std::iota(request.prompt_token_ids.begin(), request.prompt_token_ids.end(), 1 + 1000 * family);
     for (int i = 0; i < num_samples; ++i) request.seeds.push_back(id * 100 + i);
     return request;
   }
 
-  void Submit(PagedRequest request) {
+  void Submit(paged::PagedRequest request) {
     device_.Expect(request);
     requests_[request.id] = request;
     REQUIRE(batch_->Submit(std::move(request)).ok());
   }
 
   // Plans a step and, if there is work, runs it.
-  StepPlan Plan() {
-    StepPlan plan = batch_->Plan();
+  paged::StepPlan Plan() {
+    paged::StepPlan plan = batch_->Plan();
     if (!plan.empty()) {
-      absl::StatusOr<std::vector<TokenResult>> results = device_.Run(plan);
+      absl::StatusOr<std::vector<paged::TokenResult>> results = device_.Run(plan);
       INFO(results.status().message());
       REQUIRE(results.ok());
       unread_.push_back(*std::move(results));
@@ -69,23 +71,23 @@ class PagedFixture {
 
   // Reads the results of the oldest step, which `change` may alter first.
   template <typename Change>
-  StepOutcome Complete(Change change) {
+  paged::StepOutcome Complete(Change change) {
     REQUIRE_FALSE(unread_.empty());
-    std::vector<TokenResult> results = std::move(unread_.front());
+    std::vector<paged::TokenResult> results = std::move(unread_.front());
     unread_.pop_front();
     change(results);
-    StepOutcome outcome = batch_->Complete(results);
+    paged::StepOutcome outcome = batch_->Complete(results);
     finished_.insert(finished_.end(), outcome.finished.begin(), outcome.finished.end());
     Check();
     return outcome;
   }
-  StepOutcome Complete() {
-    return Complete([](std::vector<TokenResult>&) {});
+  paged::StepOutcome Complete() {
+    return Complete([](std::vector<paged::TokenResult>&) {});
   }
 
   // One step, to its end.
-  StepPlan Step() {
-    StepPlan plan = Plan();
+  paged::StepPlan Step() {
+    paged::StepPlan plan = Plan();
     if (!unread_.empty()) Complete();
     return plan;
   }
@@ -101,7 +103,7 @@ class PagedFixture {
 
   // Every finished answer equals what decoding it alone gives.
   void CheckAnswers() const {
-    for (const FinishedAnswer& answer : finished_) {
+    for (const paged::FinishedAnswer& answer : finished_) {
       INFO("sample " << answer.sample_index << " of request " << answer.request_id);
       CHECK(answer.token_ids == AnswerAlone(requests_.at(answer.request_id), answer.sample_index,
                                             answer.policy_versions, options_));
@@ -117,12 +119,12 @@ class PagedFixture {
     REQUIRE(status.ok());
   }
 
-  const PagedBatchOptions options_;
+  const paged::PagedBatchOptions options_;
   FakePagedDevice device_;
-  std::unique_ptr<PagedBatch> batch_;
-  std::deque<std::vector<TokenResult>> unread_;
-  std::map<int64_t, PagedRequest> requests_;
-  std::vector<FinishedAnswer> finished_;
+  std::unique_ptr<paged::PagedBatch> batch_;
+  std::deque<std::vector<paged::TokenResult>> unread_;
+  std::map<int64_t, paged::PagedRequest> requests_;
+  std::vector<paged::FinishedAnswer> finished_;
 };
 
 }  // namespace warpsmith

@@ -35,10 +35,10 @@ inline void WriteServedFolder(const std::filesystem::path& folder,
   }
 }
 
-inline ServedModel TinyServedModel(int64_t context_tokens_max = 0) {
+inline serving::ServedModel TinyServedModel(int64_t context_tokens_max = 0) {
   const TemporaryDirectory folder;
   WriteServedFolder(folder.path());
-  return LoadServedModel(folder.path(), "tiny", context_tokens_max).value();
+  return serving::LoadServedModel(folder.path(), "tiny", context_tokens_max).value();
 }
 
 }  // namespace warpsmith

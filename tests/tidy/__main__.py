@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.tidy import layers, links, messages, shape, words
+from tests.tidy import layers, links, messages, names, shape, words
 from tests.tidy.tree import Finding, Tree, read_tree
 
 
@@ -16,7 +16,7 @@ def all_findings(tree: Tree) -> list[Finding]:
     """Findings of every rule, by path and line."""
     table = layers.read_table(tree.texts.get("ARCHITECTURE.md", ""))
     found = [finding for rule in layers.RULES for finding in rule(tree, table)]
-    found += [finding for rule in (*words.RULES, *links.RULES, *messages.RULES) for finding in rule(tree)]
+    found += [finding for rule in (*words.RULES, *links.RULES, *messages.RULES, *names.RULES) for finding in rule(tree)]
     found += [*shape.judge(tree), *shape.mirrored_tests_have_subjects(tree)]
     return sorted(set(found))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy import layers, links, rooms, shape, words
+from tests.tidy import layers, links, names, rooms, shape, words
 from tests.tidy.__main__ import all_findings
 from tests.tidy.tree import Tree, read_tree
 
@@ -59,7 +59,12 @@ def test_rows_of_a_folder_add_up() -> None:
 
 LONG_FUNCTION = "int Long() {\n" + "  Step();\n" * 70 + "}\n"
 
+TWO_ROOMS = "namespace warpsmith%s {\nclass Reply final : public Answer {};\n}\n"
 BREACHES = {
+    "a type's name twice in a namespace": (
+        {path: header(path, TWO_ROOMS % "") for path in ("trainer/a.h", "core/base/b.h")},
+        "warpsmith::Reply is a type of core/base/b.h too",
+    ),
     "an upward include": (
         {"core/base/a.h": header("core/base/a.h", '#include "core/kernels/add.h"')},
         "core/base may not use core/kernels",
@@ -231,6 +236,34 @@ def test_bodies_operators_and_constructors_count_and_structs_are_public() -> Non
     assert list(rooms.private_methods(code)) == [("A", 3)]
     assert list(rooms.private_methods("struct B { void f(); void g(); };")) == [("B", 0)]
     assert list(rooms.private_methods("enum class C { kOne, kTwo };")) == []
+
+
+def test_types_of_one_name_in_two_namespaces_are_two() -> None:
+    assert (
+        findings_with(
+            {
+                "trainer/a.h": header("trainer/a.h", TWO_ROOMS % "::trainer"),
+                "core/base/b.h": header("core/base/b.h", TWO_ROOMS % "::base"),
+            }
+        )
+        == []
+    )
+
+
+def test_only_types_that_other_files_see_are_counted() -> None:
+    code = """
+namespace warpsmith {
+class Forward;
+enum class Kind : int { kOne };
+struct A final { struct Inner { int x; }; };
+struct B::State { int x; };
+namespace { struct Hidden { int x; }; }
+void Run() { struct Local { int x; }; }
+namespace inner { template <class T> class C : public A { }; }
+}
+"""
+    found = [name for name, _ in names.namespace_types(code)]
+    assert found == ["warpsmith::Kind", "warpsmith::A", "warpsmith::inner::C"]
 
 
 @pytest.mark.parametrize(("num_pairs", "is_too_many"), [(20, False), (21, True)])

@@ -11,18 +11,18 @@ TEST_CASE("a batch on the CPU wants its weights in memory") {
   const std::unique_ptr<Batch> batch = MakeBatch(Tiny(), {.num_slots = 2, .context_tokens_max = 64}).value();
   CHECK(batch->empty());
   CHECK(absl::IsInvalidArgument(
-      batch->SetWeights(HuggingFaceDirectory("a/checkpoint"), EntriesOnChange::kRequireNone)));
-  CHECK(batch->SetWeights(RandomWeights(Tiny(), 1), EntriesOnChange::kRequireNone).ok());
+      batch->SetWeights(HuggingFaceDirectory("a/checkpoint"), paged::EntriesOnChange::kRequireNone)));
+  CHECK(batch->SetWeights(RandomWeights(Tiny(), 1), paged::EntriesOnChange::kRequireNone).ok());
 }
 
 TEST_CASE("a batch on the CPU decodes nothing after weights that it could not take, until it has others") {
   const std::unique_ptr<Batch> batch = MakeBatch(Tiny(), {.num_slots = 2, .context_tokens_max = 64}).value();
   CHECK_FALSE(batch->can_step());
-  REQUIRE(batch->SetWeights(RandomWeights(Tiny(), 1), EntriesOnChange::kRequireNone).ok());
+  REQUIRE(batch->SetWeights(RandomWeights(Tiny(), 1), paged::EntriesOnChange::kRequireNone).ok());
   CHECK(batch->can_step());
   ModelConfig other = Tiny();
   other.num_hidden_layers = 1;
-  REQUIRE_FALSE(batch->SetWeights(RandomWeights(other, 1), EntriesOnChange::kRequireNone).ok());
+  REQUIRE_FALSE(batch->SetWeights(RandomWeights(other, 1), paged::EntriesOnChange::kRequireNone).ok());
   CHECK_FALSE(batch->can_step());
   batch->Add(Job(7, {Group(0, 3, 5), Group(1, 1, 5)}));
   const Batch::Outcome given_up = batch->GiveUp(absl::AbortedError("held too long"));
@@ -30,7 +30,7 @@ TEST_CASE("a batch on the CPU decodes nothing after weights that it could not ta
   CHECK(given_up.failed[0].job_id == 7);
   CHECK(absl::IsAborted(given_up.failed[0].status));
   CHECK(batch->empty());
-  REQUIRE(batch->SetWeights(RandomWeights(Tiny(), 2), EntriesOnChange::kRequireNone).ok());
+  REQUIRE(batch->SetWeights(RandomWeights(Tiny(), 2), paged::EntriesOnChange::kRequireNone).ok());
   CHECK(batch->can_step());
 }
 

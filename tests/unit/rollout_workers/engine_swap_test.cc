@@ -43,7 +43,8 @@ class Bench {
     if (!hurried_.HasBeenNotified()) hurried_.Notify();
   }
 
-  absl::Status Swap(const LoadedWeights& weights, EntriesOnChange entries = EntriesOnChange::kRequireNone,
+  absl::Status Swap(const LoadedWeights& weights,
+                    paged::EntriesOnChange entries = paged::EntriesOnChange::kRequireNone,
                     absl::Duration patience = kPatience) {
     return engine_.SwapWeights(weights, absl::Now() + patience, entries);
   }
@@ -162,7 +163,8 @@ class FakeSource final : public WeightSource {
 }  // namespace
 
 TEST_CASE("samples go on with new weights, and each token says which drew it") {
-  const EntriesOnChange entries = GENERATE(EntriesOnChange::kKeep, EntriesOnChange::kRecompute);
+  const paged::EntriesOnChange entries =
+      GENERATE(paged::EntriesOnChange::kKeep, paged::EntriesOnChange::kRecompute);
   Bench bench;
   bench.StartSlowly(1);
   REQUIRE(bench.Swap(Weights(1), entries).ok());
@@ -194,7 +196,8 @@ TEST_CASE("samples on the CPU do not go on with new weights, and the old ones st
   REQUIRE(engine.SwapWeights(RandomWeights(Tiny(), 1), absl::Now() + kPatience).ok());
   LoadedWeights next = RandomWeights(Tiny(), 2);
   next.policy_version = 1;
-  const absl::Status status = engine.SwapWeights(next, absl::Now() + kPatience, EntriesOnChange::kKeep);
+  const absl::Status status =
+      engine.SwapWeights(next, absl::Now() + kPatience, paged::EntriesOnChange::kKeep);
   CHECK(absl::IsUnimplemented(status));
   CHECK_THAT(std::string(status.message()), Catch::Contains("CPU") && Catch::Contains("version 1"));
   CHECK(engine.status().loaded);
@@ -245,7 +248,7 @@ TEST_CASE("an engine that gave its weights back holds its samples until new ones
   CHECK_FALSE(bench.state->has_weight_memory);
   CHECK_FALSE(bench.engine().status().loaded);
   CHECK(absl::IsFailedPrecondition(bench.engine().Submit(Job(2, {Group(0, 1, 5)}))));
-  const absl::Status asleep = bench.Swap(Weights(1), EntriesOnChange::kRecompute);
+  const absl::Status asleep = bench.Swap(Weights(1), paged::EntriesOnChange::kRecompute);
   CHECK(absl::IsFailedPrecondition(asleep));
   CHECK_THAT(std::string(asleep.message()), Catch::Contains("wake it first"));
   const size_t num_tokens = bench.num_tokens();
@@ -253,7 +256,7 @@ TEST_CASE("an engine that gave its weights back holds its samples until new ones
   REQUIRE(bench.engine().Wake().ok());
   CHECK(bench.state->has_pages);
   CHECK(bench.num_tokens() == num_tokens);
-  REQUIRE(bench.Swap(Weights(1), EntriesOnChange::kRecompute).ok());
+  REQUIRE(bench.Swap(Weights(1), paged::EntriesOnChange::kRecompute).ok());
   for (const auto& [place, sample] : bench.Await(3)) {
     CHECK(sample.token_policy_versions.back() == 1);
     CHECK(bench.IsOfItsVersions(sample));
@@ -266,10 +269,10 @@ TEST_CASE("weights that arrive wrong leave none in use, and samples go on with t
   LoadedWeights arriving{.policy_version = 1};
   arriving.source = std::make_shared<FakeSource>();
   bench.state->refuses_weights = true;
-  CHECK(absl::IsDataLoss(bench.Swap(arriving, EntriesOnChange::kKeep)));
+  CHECK(absl::IsDataLoss(bench.Swap(arriving, paged::EntriesOnChange::kKeep)));
   CHECK_FALSE(bench.engine().status().loaded);
   bench.Hurry();
-  REQUIRE(bench.Swap(Weights(2), EntriesOnChange::kKeep).ok());
+  REQUIRE(bench.Swap(Weights(2), paged::EntriesOnChange::kKeep).ok());
   CHECK(bench.engine().status().loaded);
   for (const auto& [place, sample] : bench.Await(3)) {
     CHECK(sample.token_policy_versions.back() == 2);
@@ -305,9 +308,9 @@ TEST_CASE("samples that are held when the GPU is lost fail too") {
   bench.state->refuses_weights = true;
   LoadedWeights arriving{.policy_version = 1};
   arriving.source = std::make_shared<FakeSource>();
-  REQUIRE_FALSE(bench.Swap(arriving, EntriesOnChange::kKeep).ok());
+  REQUIRE_FALSE(bench.Swap(arriving, paged::EntriesOnChange::kKeep).ok());
   bench.state->loses_weights = true;
-  CHECK(absl::IsUnavailable(bench.Swap(arriving, EntriesOnChange::kKeep)));
+  CHECK(absl::IsUnavailable(bench.Swap(arriving, paged::EntriesOnChange::kKeep)));
   CHECK(bench.AwaitLoss().size() == 1);
   bench.Hurry();
 }
@@ -320,7 +323,7 @@ TEST_CASE(
   LoadedWeights arriving{.policy_version = 1};
   arriving.source = std::make_shared<FakeSource>();
   bench.state->refuses_weights = true;
-  REQUIRE(absl::IsDataLoss(bench.Swap(arriving, EntriesOnChange::kKeep)));
+  REQUIRE(absl::IsDataLoss(bench.Swap(arriving, paged::EntriesOnChange::kKeep)));
   REQUIRE(bench.Swap(Weights(2)).ok());
   const std::vector<FailedJob> failures = bench.AwaitFailures(1);
   CHECK(failures[0].job_id == 1);
@@ -342,7 +345,7 @@ TEST_CASE("samples that are held too long fail, asleep or without weights, and t
     bench.state->refuses_weights = true;
     LoadedWeights arriving{.policy_version = 1};
     arriving.source = std::make_shared<FakeSource>();
-    REQUIRE(absl::IsDataLoss(bench.Swap(arriving, EntriesOnChange::kKeep)));
+    REQUIRE(absl::IsDataLoss(bench.Swap(arriving, paged::EntriesOnChange::kKeep)));
   }
   const std::vector<FailedJob> failures = bench.AwaitFailures(1);
   CHECK(absl::IsAborted(failures[0].status));
@@ -365,13 +368,15 @@ TEST_CASE(
   one.sha256 = "one";
   REQUIRE(bench.Swap(one).ok());
   one.random_seed = 55;  // would be seen
-  const EntriesOnChange entries =
-      GENERATE(EntriesOnChange::kRequireNone, EntriesOnChange::kKeep, EntriesOnChange::kRecompute);
+  const paged::EntriesOnChange entries =
+      GENERATE(paged::EntriesOnChange::kRequireNone, paged::EntriesOnChange::kKeep,
+               paged::EntriesOnChange::kRecompute);
   CHECK(bench.Swap(one, entries).ok());
   CHECK(bench.state->weights == SeedOf(1));
   LoadedWeights other = Weights(1);
   other.sha256 = "other";
-  for (const EntriesOnChange goes_on : {EntriesOnChange::kKeep, EntriesOnChange::kRecompute}) {
+  for (const paged::EntriesOnChange goes_on :
+       {paged::EntriesOnChange::kKeep, paged::EntriesOnChange::kRecompute}) {
     const absl::Status status = bench.Swap(other, goes_on);
     CHECK(absl::IsFailedPrecondition(status));
     CHECK_THAT(std::string(status.message()),

@@ -32,24 +32,24 @@ TEST_CASE(
                       .on_lost = nullptr};
   Engine engine(Tiny(), options, std::move(events),
                 MakeFakeDeviceBatch(Tiny(), options, std::make_shared<FakeStepDeviceState>()));
-  const auto swap = [&](const LoadedWeights& weights, EntriesOnChange entries) {
+  const auto swap = [&](const LoadedWeights& weights, paged::EntriesOnChange entries) {
     return engine.SwapWeights(weights, absl::Now() + kPatience, entries);
   };
-  REQUIRE(swap(Weights(0, 1), EntriesOnChange::kRequireNone).ok());
+  REQUIRE(swap(Weights(0, 1), paged::EntriesOnChange::kRequireNone).ok());
   GenerationJob job = Job(1, {Group(1, 1, 5)}, 400);
   job.reports_tokens = true;
   REQUIRE(engine.Submit(job).ok());
   REQUIRE(begun.WaitForNotificationWithTimeout(kPatience));
   REQUIRE(engine.Sleep(SleepDepth::kPagesAndWeights).ok());
   REQUIRE(engine.Wake().ok());
-  CHECK(absl::IsFailedPrecondition(swap(Weights(0, 2), EntriesOnChange::kRecompute)));
-  CHECK(absl::IsFailedPrecondition(swap(Weights(0, 2), EntriesOnChange::kKeep)));
-  CHECK(swap(Weights(0, 1), EntriesOnChange::kRecompute).ok());
-  CHECK(swap(Weights(1, 2), EntriesOnChange::kKeep).ok());
-  CHECK(absl::IsFailedPrecondition(swap(Weights(0, 2), EntriesOnChange::kKeep)));
+  CHECK(absl::IsFailedPrecondition(swap(Weights(0, 2), paged::EntriesOnChange::kRecompute)));
+  CHECK(absl::IsFailedPrecondition(swap(Weights(0, 2), paged::EntriesOnChange::kKeep)));
+  CHECK(swap(Weights(0, 1), paged::EntriesOnChange::kRecompute).ok());
+  CHECK(swap(Weights(1, 2), paged::EntriesOnChange::kKeep).ok());
+  CHECK(absl::IsFailedPrecondition(swap(Weights(0, 2), paged::EntriesOnChange::kKeep)));
   hurried.Notify();
   CHECK(finished.WaitForNotificationWithTimeout(kPatience));
-  CHECK(swap(Weights(0, 2), EntriesOnChange::kKeep).ok());  // nothing is under way any more
+  CHECK(swap(Weights(0, 2), paged::EntriesOnChange::kKeep).ok());  // nothing is under way any more
 }
 
 }  // namespace warpsmith

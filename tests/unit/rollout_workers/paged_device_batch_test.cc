@@ -65,7 +65,7 @@ struct Rig {
   void Load(uint64_t seed) {
     LoadedWeights weights{.policy_version = seed};
     weights.random_seed = seed;
-    REQUIRE(batch->SetWeights(weights, EntriesOnChange::kRequireNone).ok());
+    REQUIRE(batch->SetWeights(weights, paged::EntriesOnChange::kRequireNone).ok());
   }
   void Step() { Take(batch->Step()); }
   void Take(Batch::Outcome outcome) {
@@ -89,7 +89,7 @@ struct Rig {
     CHECK(state->num_in_flight == 0);
   }
   bool AllPagesAreLeft() const {
-    const PagedBatchStatus status = batch->paged_status();
+    const paged::PagedBatchStatus status = batch->paged_status();
     return status.num_free_pages + status.num_cached_pages == num_pages - 1;
   }
 
@@ -196,7 +196,7 @@ TEST_CASE("a device that is not done in time is lost: its jobs are for others, a
   rig.Take(rig.batch->Settle());
   CHECK(rig.batch->empty());
   CHECK(absl::IsUnavailable(rig.failed.at(2)));
-  CHECK_FALSE(rig.batch->SetWeights({.random_seed = 2}, EntriesOnChange::kRequireNone).ok());
+  CHECK_FALSE(rig.batch->SetWeights({.random_seed = 2}, paged::EntriesOnChange::kRequireNone).ok());
 }
 
 TEST_CASE("logits that are no numbers fail their job alone") {
@@ -274,14 +274,17 @@ TEST_CASE("the same version can be loaded again, and nothing of the old weights 
 
 TEST_CASE("weights that are named by nothing are refused") {
   Rig rig;
-  const absl::Status status = rig.batch->SetWeights({.policy_version = 7}, EntriesOnChange::kRequireNone);
+  const absl::Status status =
+      rig.batch->SetWeights({.policy_version = 7}, paged::EntriesOnChange::kRequireNone);
   CHECK(absl::IsInvalidArgument(status));
   CHECK_THAT(std::string(status.message()), Catch::Contains("Version 7"));
-  CHECK(rig.batch->SetWeights(HuggingFaceDirectory("a/checkpoint"), EntriesOnChange::kRequireNone).ok());
+  CHECK(
+      rig.batch->SetWeights(HuggingFaceDirectory("a/checkpoint"), paged::EntriesOnChange::kRequireNone).ok());
 }
 
 TEST_CASE("fewer pages than one context takes are refused") {
-  PagedBatchOptions options{.num_pages = 10, .page_tokens = 4, .context_tokens_max = 40, .num_token_ids = 5};
+  paged::PagedBatchOptions options{
+      .num_pages = 10, .page_tokens = 4, .context_tokens_max = 40, .num_token_ids = 5};
   const auto create = [&] {
     auto device = std::make_unique<FakeStepDevice>(options, std::make_shared<FakeStepDeviceState>());
     return PagedDeviceBatch::Create(options, std::move(device)).status();

@@ -16,7 +16,7 @@ v1::GenerateGroupsRequest Request() {
   return request;
 }
 
-std::string Fault(const v1::GenerateGroupsRequest& request, RequestLimits limits = {}) {
+std::string Fault(const v1::GenerateGroupsRequest& request, GenerateLimits limits = {}) {
   return std::string(CheckRequest(request, limits).message());
 }
 

@@ -145,7 +145,8 @@ TEST_CASE("an offer that cannot be taken leaves what is in use and what was prep
   const absl::Status status = bench.Prepare(other);
   CHECK(absl::IsInvalidArgument(status));
   CHECK_THAT(std::string(status.message()), Catch::Contains("\"carrier pigeon\""));
-  CHECK(absl::IsUnimplemented(bench.weights.Commit(4, absl::Now() + kPatience, EntriesOnChange::kKeep)));
+  CHECK(
+      absl::IsUnimplemented(bench.weights.Commit(4, absl::Now() + kPatience, paged::EntriesOnChange::kKeep)));
   CHECK(bench.InUse() == "3");
   REQUIRE(bench.Commit(4).ok());
   CHECK(bench.InUse() == "4");

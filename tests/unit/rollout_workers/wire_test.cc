@@ -40,10 +40,10 @@ TEST_CASE("a manifest keeps every field of every buffer") {
 }
 
 TEST_CASE("samples under way end first unless a commit says otherwise") {
-  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_UNSPECIFIED) == EntriesOnChange::kRequireNone);
-  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_END) == EntriesOnChange::kRequireNone);
-  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_KEEP) == EntriesOnChange::kKeep);
-  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_RECOMPUTE) == EntriesOnChange::kRecompute);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_UNSPECIFIED) == paged::EntriesOnChange::kRequireNone);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_END) == paged::EntriesOnChange::kRequireNone);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_KEEP) == paged::EntriesOnChange::kKeep);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_RECOMPUTE) == paged::EntriesOnChange::kRecompute);
 }
 
 TEST_CASE("sampling parameters keep every field, and those that are absent are off") {

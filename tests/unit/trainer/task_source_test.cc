@@ -16,7 +16,7 @@ std::vector<Task> TasksNamed(const std::vector<std::string>& ids) {
   return tasks;
 }
 
-std::vector<std::string> Draw(TaskSource& source, int count) {
+std::vector<std::string> Draw(TaskRounds& source, int count) {
   std::vector<std::string> ids;
   for (int i = 0; i < count; ++i) ids.push_back(source.Next().id);
   return ids;
@@ -63,7 +63,7 @@ bool Says(const absl::Status& status, const std::string& text) {
 }  // namespace
 
 TEST_CASE("every pass has every task once, in another order") {
-  TaskSource source(TasksNamed({"a", "b", "c", "d", "e", "f", "g", "h"}), 5);
+  TaskRounds source(TasksNamed({"a", "b", "c", "d", "e", "f", "g", "h"}), 5);
   auto first = Draw(source, 8), second = Draw(source, 8);
   CHECK(first != second);
   std::sort(first.begin(), first.end());
@@ -73,7 +73,7 @@ TEST_CASE("every pass has every task once, in another order") {
 
 TEST_CASE("a window is drawn several times before the next, and a round has every task as often") {
   const std::vector<std::string> names = {"a", "b", "c", "d", "e", "f", "g"};
-  TaskSource source(TasksNamed(names), 5, {.num_tasks = 3, .num_passes = 2});
+  TaskRounds source(TasksNamed(names), 5, {.num_tasks = 3, .num_passes = 2});
   const auto ids = Draw(source, 14);
   const auto sorted = [&](size_t first, size_t count) {
     std::vector<std::string> some(ids.begin() + static_cast<std::ptrdiff_t>(first),
@@ -92,17 +92,17 @@ TEST_CASE("a window is drawn several times before the next, and a round has ever
 
 TEST_CASE("a source with windows resumes at any cursor") {
   const TaskWindow window{.num_tasks = 3, .num_passes = 2};
-  TaskSource whole(TasksNamed({"a", "b", "c", "d", "e", "f", "g"}), 5, window);
+  TaskRounds whole(TasksNamed({"a", "b", "c", "d", "e", "f", "g"}), 5, window);
   const auto ids = Draw(whole, 40);
   for (size_t cursor = 0; cursor < ids.size(); ++cursor) {
-    TaskSource resumed(TasksNamed({"a", "b", "c", "d", "e", "f", "g"}), 5, window);
+    TaskRounds resumed(TasksNamed({"a", "b", "c", "d", "e", "f", "g"}), 5, window);
     resumed.set_cursor(cursor);
     CHECK(resumed.Next().id == ids[cursor]);
   }
 }
 
 TEST_CASE("a source set to a cursor goes on as the one that was there") {
-  TaskSource whole(TasksNamed({"a", "b", "c"}), 5), resumed(TasksNamed({"a", "b", "c"}), 5);
+  TaskRounds whole(TasksNamed({"a", "b", "c"}), 5), resumed(TasksNamed({"a", "b", "c"}), 5);
   Draw(whole, 4);
   resumed.set_cursor(4);
   CHECK(Draw(whole, 5) == Draw(resumed, 5));

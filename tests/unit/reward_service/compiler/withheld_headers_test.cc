@@ -29,7 +29,7 @@ TEST_CASE("a program that may use cuBLAS and cuDNN is linked to their names, and
     return;
   }
   const std::atomic<bool> cancelled{false};
-  const auto program = compiler.Compile(kMultiply, {"sm_90a"}, cancelled, CudaLibraries::kBlas);
+  const auto program = compiler.Compile(kMultiply, {"sm_90a"}, cancelled, LinkedLibraries::kBlas);
   REQUIRE(program.ok());
   INFO(program->diagnostics);
   REQUIRE(program->succeeded());
@@ -41,7 +41,7 @@ TEST_CASE("a program that may use cuBLAS and cuDNN is linked to their names, and
     CHECK(with->find(name) != std::string::npos);
     CHECK(without->find(name) == std::string::npos);
   }
-  CHECK(compiler.Key(kMultiply, {"sm_90a"}, CudaLibraries::kBlas) != compiler.Key(kMultiply, {"sm_90a"}));
+  CHECK(compiler.Key(kMultiply, {"sm_90a"}, LinkedLibraries::kBlas) != compiler.Key(kMultiply, {"sm_90a"}));
 }
 
 TEST_CASE("a program that includes what its task withholds is told that it is withheld") {
@@ -62,7 +62,7 @@ TEST_CASE("a machine without the headers of cuBLAS says how to have them, and bl
   toolchain.blas_include_folders = std::nullopt;
   const std::atomic<bool> cancelled{false};
   const absl::Status status =
-      CudaCompiler(toolchain, {}).Compile(kMultiply, {"sm_90a"}, cancelled, CudaLibraries::kBlas).status();
+      CudaCompiler(toolchain, {}).Compile(kMultiply, {"sm_90a"}, cancelled, LinkedLibraries::kBlas).status();
   CHECK(absl::IsFailedPrecondition(status));
   CHECK_THAT(std::string(status.message()), Catch::Contains("install nvidia-cublas and nvidia-cudnn-cu13"));
 }

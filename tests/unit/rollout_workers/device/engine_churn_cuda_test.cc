@@ -3,7 +3,7 @@
 #include "tests/gpu/small_device_model.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 TEST_CASE("jobs that come and go while the engine sleeps and weights change lose no answer and no page") {
   ModelConfig config = SmallDeviceModel();
@@ -21,4 +21,4 @@ TEST_CASE("jobs that come and go while the engine sleeps and weights change lose
   CHECK(result.num_weight_changes > 5);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

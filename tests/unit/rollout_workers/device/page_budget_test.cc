@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 // A GPU of 1,000 pages' size: others hold 100, weights and buffers will take 200.
@@ -45,4 +45,4 @@ TEST_CASE("memory that does not hold one context is refused with the values and 
   CHECK(PagesWithinShare(Budget(0.402)).ok());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

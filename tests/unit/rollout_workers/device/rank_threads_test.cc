@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(60);
@@ -115,4 +115,4 @@ TEST_CASE("a meeting without all ends at its timeout, and the next one needs all
   CHECK(num_seen == 4);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

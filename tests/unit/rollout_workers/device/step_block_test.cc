@@ -6,7 +6,7 @@
 #include "rollout_workers/paged/paged_batch.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 constexpr StepLimits kLimits{.queries_max = 5, .rows_max = 12, .pages_of_query_max = 3};
@@ -27,8 +27,8 @@ class Memory {
 std::vector<int32_t> Values(const int32_t* array, size_t count) { return {array, array + count}; }
 
 // Two decodes, of which one copies a page, and a chunk.
-StepPlan MixedPlan() {
-  StepPlan plan;
+paged::StepPlan MixedPlan() {
+  paged::StepPlan plan;
   plan.page_copies = {{.source = 7, .destination = 8, .num_tokens = 3}};
   plan.row_indptr = {0, 1, 2, 6};
   plan.page_indptr = {0, 1, 3, 4};
@@ -55,7 +55,7 @@ StepPlan MixedPlan() {
 TEST_CASE("a packed plan reads as it was, at the places that every plan has") {
   const StepBlock block(kLimits);
   Memory memory(block.bytes());
-  const StepPlan plan = MixedPlan();
+  const paged::StepPlan plan = MixedPlan();
   const size_t bytes = block.Pack(plan, memory.base());
   const StepArrays arrays = block.ArraysAt(memory.base());
   CHECK(Values(arrays.row_indptr, 4) == plan.row_indptr);
@@ -68,7 +68,7 @@ TEST_CASE("a packed plan reads as it was, at the places that every plan has") {
   CHECK(Values(arrays.logits_rows, 3) == plan.logits_rows);
   CHECK(Values(arrays.page_copies, 3) == std::vector<int32_t>{7, 8, 3});
   for (size_t i = 0; i < plan.samples.size(); ++i) {
-    const SampleRow& sample = plan.samples[i];
+    const paged::SampleRow& sample = plan.samples[i];
     CHECK(arrays.seeds[i] == sample.seed);
     CHECK(arrays.draws[i] == sample.draw);
     CHECK(arrays.top_ps[i] == sample.sampling.top_p);
@@ -108,13 +108,13 @@ TEST_CASE("the shape of a plan counts its padding and its longest chunk") {
   CHECK(mixed.num_samples == 4);
   CHECK(mixed.rows_of_query_max == 4);
 
-  const auto batch = PagedBatch::Create({.num_pages = 9,
-                                         .page_tokens = 4,
-                                         .sequences_max = 4,
-                                         .context_tokens_max = 8,
-                                         .decode_buckets = {4},
-                                         .num_token_ids = 10},
-                                        0)
+  const auto batch = paged::PagedBatch::Create({.num_pages = 9,
+                                                .page_tokens = 4,
+                                                .sequences_max = 4,
+                                                .context_tokens_max = 8,
+                                                .decode_buckets = {4},
+                                                .num_token_ids = 10},
+                                               0)
                          .value();
   REQUIRE(batch->Submit({.id = 1, .prompt_token_ids = {1, 2}, .seeds = {3}, .answer_tokens_max = 3}).ok());
   REQUIRE_FALSE(batch->Plan().empty());
@@ -126,4 +126,4 @@ TEST_CASE("the shape of a plan counts its padding and its longest chunk") {
   CHECK(padded.rows_of_query_max == 1);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

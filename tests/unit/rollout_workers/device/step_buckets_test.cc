@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 
 TEST_CASE("decode buckets ascend to the number of sequences, whatever it is") {
   CHECK(DecodeBuckets(1) == std::vector<int>{1});
@@ -31,4 +31,4 @@ TEST_CASE("other products have a bucket a decode bucket, and powers of two behin
   CHECK(RowBuckets({1}, 1, false) == std::vector<int64_t>{1});
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

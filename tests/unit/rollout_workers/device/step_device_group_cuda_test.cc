@@ -18,7 +18,7 @@
 #include "tests/support/device_group_fixture.h"
 #include "tests/support/host_gpu_faults.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
 ModelConfig FourHeads() {
@@ -211,14 +211,14 @@ TEST_CASE("all members capture the same graphs and have the same tokens") {
   StepDeviceGroup group(std::move(named), members.abort, options.step_timeout);
   const Parameters parameters = DeviceParameters(FourHeads(), 3);
   REQUIRE(group.SetParameters(parameters).ok());
-  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create({.num_pages = 40,
-                                                                .sequences_max = 2,
-                                                                .context_tokens_max = 256,
-                                                                .prefill_tokens_max = 64,
-                                                                .decode_buckets = {1, 2},
-                                                                .num_token_ids = 1024},
-                                                               0)
-                                                .value();
+  const std::unique_ptr<paged::PagedBatch> batch = paged::PagedBatch::Create({.num_pages = 40,
+                                                                              .sequences_max = 2,
+                                                                              .context_tokens_max = 256,
+                                                                              .prefill_tokens_max = 64,
+                                                                              .decode_buckets = {1, 2},
+                                                                              .num_token_ids = 1024},
+                                                                             0)
+                                                       .value();
   REQUIRE(
       batch->Submit({.id = 1, .prompt_token_ids = {5, 6, 7}, .seeds = {1, 2}, .answer_tokens_max = 12}).ok());
   while (!batch->empty()) {
@@ -235,7 +235,7 @@ TEST_CASE("a GPU that fails in the middle of a step fails the job with its name,
        {std::pair{1, "cuda:1: ncclAllGather"}, {21, "cuda:1: Launching the graph"}}) {
     absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(FourHeads(), GroupOptions({0, 1}));
     REQUIRE(batch.ok());
-    REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1), EntriesOnChange::kRequireNone).ok());
+    REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1), paged::EntriesOnChange::kRequireNone).ok());
     HostFaults().gather_that_fails = gather;
     (*batch)->Add(GroupJob(FourHeads(), 1, 1, 0, 24));
     std::vector<FailedJob> failed;
@@ -267,4 +267,4 @@ TEST_CASE("groups that cannot be are refused with the way out") {
   CHECK_THAT(std::string(apart.message()), Catch::Contains("GPU 0 cannot reach the memory of GPU 1"));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

@@ -13,10 +13,10 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_step_device.h"
 
-namespace warpsmith {
+namespace warpsmith::device {
 namespace {
 
-PagedBatchOptions Paged() {
+paged::PagedBatchOptions Paged() {
   return {.num_pages = 41,
           .page_tokens = 4,
           .sequences_max = 4,
@@ -26,18 +26,18 @@ PagedBatchOptions Paged() {
           .num_token_ids = 50};
 }
 
-std::map<int, FinishedAnswer> Answers(StepDevice& device) {
-  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(Paged(), 0).value();
+std::map<int, paged::FinishedAnswer> Answers(StepDevice& device) {
+  const std::unique_ptr<paged::PagedBatch> batch = paged::PagedBatch::Create(Paged(), 0).value();
   REQUIRE(batch
               ->Submit(
                   {.id = 1, .prompt_token_ids = {3, 1, 4, 1, 5}, .seeds = {7, 8, 9}, .answer_tokens_max = 20})
               .ok());
-  std::map<int, FinishedAnswer> answers;
+  std::map<int, paged::FinishedAnswer> answers;
   for (int step = 0; !batch->empty(); ++step) {
     REQUIRE(step < 100);
-    const StepPlan plan = batch->Plan();
+    const paged::StepPlan plan = batch->Plan();
     REQUIRE(device.Launch(plan).ok());
-    for (FinishedAnswer& answer : batch->Complete(device.AwaitOldest().value()).finished) {
+    for (paged::FinishedAnswer& answer : batch->Complete(device.AwaitOldest().value()).finished) {
       answers[answer.sample_index] = std::move(answer);
     }
   }
@@ -69,11 +69,11 @@ class WaitingMember final : public StepDevice {
   absl::Status TakeWeights(WeightSource&) override { return absl::OkStatus(); }
   void FreeWeights() override {}
   absl::Status AllocateWeights() override { return absl::OkStatus(); }
-  absl::Status Launch(const StepPlan&) override { return launch_; }
-  absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override {
+  absl::Status Launch(const paged::StepPlan&) override { return launch_; }
+  absl::StatusOr<std::vector<paged::TokenResult>> AwaitOldest() override {
     if (!awaited_.ok()) return awaited_;
     collectives_->aborted.WaitForNotification();
-    return std::vector<TokenResult>();
+    return std::vector<paged::TokenResult>();
   }
   void DropSteps() override {}
   void FreePages() override {}
@@ -103,7 +103,7 @@ std::unique_ptr<StepDeviceGroup> GroupThatWaits(const std::shared_ptr<Collective
 TEST_CASE("a group gives the answers of one device, from one member alone") {
   FakeStepDevice one(Paged(), std::make_shared<FakeStepDeviceState>());
   REQUIRE(one.FillRandom(5).ok());
-  const std::map<int, FinishedAnswer> expected = Answers(one);
+  const std::map<int, paged::FinishedAnswer> expected = Answers(one);
   std::vector<StepDeviceGroup::Member> members;
   std::vector<std::shared_ptr<FakeStepDeviceState>> states;
   for (int rank = 0; rank < 3; ++rank) {
@@ -115,7 +115,7 @@ TEST_CASE("a group gives the answers of one device, from one member alone") {
       std::move(members), [] {}, absl::Seconds(60));
   CHECK(group.num_pages() == 41);
   REQUIRE(group.FillRandom(5).ok());
-  const std::map<int, FinishedAnswer> answers = Answers(group);
+  const std::map<int, paged::FinishedAnswer> answers = Answers(group);
   REQUIRE(answers.size() == 3);
   for (const auto& [index, answer] : answers) {
     CHECK(answer.token_ids == expected.at(index).token_ids);
@@ -184,7 +184,7 @@ TEST_CASE("one device gives its own answers and errors, and goes on after one th
   REQUIRE(device->FillRandom(5).ok());
   FakeStepDevice plain(Paged(), std::make_shared<FakeStepDeviceState>());
   REQUIRE(plain.FillRandom(5).ok());
-  const std::map<int, FinishedAnswer> expected = Answers(plain), answers = Answers(*device);
+  const std::map<int, paged::FinishedAnswer> expected = Answers(plain), answers = Answers(*device);
   for (const auto& [index, answer] : expected) CHECK(answers.at(index).token_ids == answer.token_ids);
   state->failing_launch = state->num_launched.load();
   CHECK(std::string(device->Launch({}).message()) == "the launch was refused");
@@ -229,4 +229,4 @@ TEST_CASE("weights that cannot be loaded leave the group as it was") {
   CHECK(group->AwaitOldest().ok());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::device

@@ -4,7 +4,7 @@
 #include "core/base/utf8.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 const Tokenizer& Fixture() {
@@ -105,4 +105,4 @@ TEST_CASE("offsets count the characters of the tokens before") {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

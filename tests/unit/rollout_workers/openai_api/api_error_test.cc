@@ -5,7 +5,7 @@
 #include "core/rpc/status.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -51,4 +51,4 @@ TEST_CASE("who may come again is told when, in whole seconds upwards") {
   CHECK(ApiErrorResponse(absl::InternalError("")).headers.empty());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -108,4 +108,4 @@ TEST_CASE("the model is listed with its context") {
   CHECK(list["data"][0]["max_model_len"] == 4096);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -175,4 +175,4 @@ TEST_CASE("log-probs of other tokens are asked for by each endpoint's fields") {
   CHECK(none->num_top_tokens == 0);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 using Json = nlohmann::json;
@@ -56,4 +56,4 @@ TEST_CASE("a field that is switched off is taken, another value of it is not") {
   CHECK(Message(refused.Finish()) == "penalty is 0.5: why not");
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

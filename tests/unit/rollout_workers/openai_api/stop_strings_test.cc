@@ -3,7 +3,7 @@
 #include "core/base/counter_random.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::openai {
 namespace {
 
 struct Outcome {
@@ -82,4 +82,4 @@ TEST_CASE("random texts come out as a search over the whole would cut them") {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::openai

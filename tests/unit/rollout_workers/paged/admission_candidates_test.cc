@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 struct Waiting {
@@ -181,4 +181,4 @@ TEST_CASE("held requests are left out, those that have started are not") {
   CHECK(candidates[0].samples[0] == waiting.Sample(2, 0));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

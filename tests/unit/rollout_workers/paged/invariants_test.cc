@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 // One sequence runs with two pages and a token in flight, its sibling waits.
@@ -76,4 +76,4 @@ TEST_CASE("each kind of damage is seen and named") {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -7,7 +7,7 @@
 #include "core/base/counter_random.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 std::vector<int32_t> Block(int32_t token) { return {token, token}; }
@@ -136,4 +136,4 @@ TEST_CASE("10,000 random operations keep every page free, cached or counted") {
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/paged_fixture.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 using Fixture = PagedFixture;
@@ -202,4 +202,4 @@ TEST_CASE("with recomputation no row sees an entry of old weights") {
   fixture.CheckAnswers();
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

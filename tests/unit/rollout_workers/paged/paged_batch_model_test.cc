@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_paged_device.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 struct Scenario {
@@ -342,4 +342,4 @@ TEST_CASE("20,000 requests lose no page and no token, whatever happens to them")
   CHECK(num_changes > 100);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

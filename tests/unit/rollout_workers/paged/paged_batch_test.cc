@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/paged_fixture.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 using Fixture = PagedFixture;
@@ -319,4 +319,4 @@ TEST_CASE("a batch with pages for little more than one sequence serves many, col
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 constexpr int kPageTokens = 4;
@@ -195,4 +195,4 @@ TEST_CASE("what a sequence wants follows from its counts") {
   CHECK(sequence.token_id(5) == 3);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

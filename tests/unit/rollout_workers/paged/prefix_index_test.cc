@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 uint64_t AlwaysSeven(const PrefixBlock&) { return 7; }
@@ -78,4 +78,4 @@ TEST_CASE("the hash depends on every token, their order, the parent and the vers
   CHECK(hashes.size() == 6 * 3 * 3);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

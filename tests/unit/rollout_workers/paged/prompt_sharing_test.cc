@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 // Three samples run, and the first has computed five tokens of their prompt.
@@ -80,4 +80,4 @@ TEST_CASE("a paused sequence that is preempted stays paused") {
   CHECK(group.table.fresh().empty());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

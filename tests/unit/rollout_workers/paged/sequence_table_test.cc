@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 PagedRequest RequestOf(int64_t id, int num_samples) {
@@ -91,4 +91,4 @@ TEST_CASE("a request has started once one of its answers had a slot") {
   CHECK(table.any_started());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

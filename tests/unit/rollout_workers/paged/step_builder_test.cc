@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 using Ints = std::vector<int32_t>;
@@ -159,4 +159,4 @@ TEST_CASE("a cleared plan is like a new one") {
   CHECK(plan.logits_rows.empty());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -5,7 +5,7 @@
 #include "rollout_workers/paged/step_builder.h"
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 struct Planning {
@@ -155,4 +155,4 @@ TEST_CASE("what is found or shared is counted as reused") {
   CHECK(planning.planner.counters().num_tokens_reused == 26);
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

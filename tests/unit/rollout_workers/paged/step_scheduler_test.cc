@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 
-namespace warpsmith {
+namespace warpsmith::paged {
 namespace {
 
 constexpr int kPageTokens = 4;
@@ -270,4 +270,4 @@ TEST_CASE("a decision is a function of its snapshot, whatever was decided before
   }
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::paged

@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/served_model_fixture.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
@@ -193,4 +193,4 @@ TEST_CASE("a service ends while its engine decodes") {
   REQUIRE(service->Start(Job(8, 500, true), told.Events()).ok());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -6,7 +6,7 @@
 #include "tests/support/recorded_exchange.h"
 #include "tests/support/served_model_fixture.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 using Json = nlohmann::json;
@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 // A request and the tokens of "relu(x) + 1" for each choice of two.
 struct Scene {
   explicit Scene(const std::string& fields)
-      : request(ParseCompletionRequest(ApiKind::kText, R"({"model": "tiny", "prompt": "hi", )" + fields + "}")
+      : request(openai::ParseCompletionRequest(openai::ApiKind::kText,
+                                               R"({"model": "tiny", "prompt": "hi", )" + fields + "}")
                     .value()),
         job(MakeCompletionJob(model, request, "").value()),
         exchange(std::make_shared<RecordedExchange>(HttpRequest())),
@@ -31,7 +32,7 @@ struct Scene {
   }
 
   const ServedModel model = TinyServedModel();
-  const CompletionRequest request;
+  const openai::CompletionRequest request;
   const CompletionJob job;
   const std::shared_ptr<RecordedExchange> exchange;
   CompletionWriter writer;
@@ -111,4 +112,4 @@ TEST_CASE("a failure is an error before the first piece, and an event behind it"
   CHECK(EventsOf(response.body).back()["error"]["message"] == "stopped");
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -8,7 +8,7 @@
 #include "tests/support/recorded_exchange.h"
 #include "tests/support/served_model_fixture.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 using Json = nlohmann::json;
@@ -166,4 +166,4 @@ TEST_CASE("metrics tell what the engine does") {
   CHECK_THAT(scene.Ask("GET", "/metrics").body, Catch::Contains("warpsmith_serving_drawn_tokens_total 7\n"));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 TEST_CASE("a token is read without the white space around it, and a short one is refused") {
   const TemporaryDirectory folder;
@@ -41,4 +41,4 @@ TEST_CASE("a folder names its model, however it is written") {
   CHECK(NameOfFolder(".") == std::filesystem::current_path().filename().string());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -4,18 +4,19 @@
 #include "rollout_workers/openai_api/api_error.h"
 #include "tests/support/served_model_fixture.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
-CompletionRequest Chat(const std::string& fields = "") {
-  return ParseCompletionRequest(
-             ApiKind::kChat,
+openai::CompletionRequest Chat(const std::string& fields = "") {
+  return openai::ParseCompletionRequest(
+             openai::ApiKind::kChat,
              R"({"model": "tiny", "messages": [{"role": "user", "content": "relu"}])" + fields + "}")
       .value();
 }
 
-CompletionRequest Text(const std::string& prompt, const std::string& fields = "") {
-  return ParseCompletionRequest(ApiKind::kText, R"({"model": "tiny", "prompt": )" + prompt + fields + "}")
+openai::CompletionRequest Text(const std::string& prompt, const std::string& fields = "") {
+  return openai::ParseCompletionRequest(openai::ApiKind::kText,
+                                        R"({"model": "tiny", "prompt": )" + prompt + fields + "}")
       .value();
 }
 
@@ -93,7 +94,7 @@ TEST_CASE("a chat has the ids of the prompts that a Coder was trained on") {
   const ServedModel model = TinyServedModel();
   const Prompts prompts = Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", {}).value();
   const std::string reference = "def forward(self, x):\n    return torch.relu(x)\n";
-  CompletionRequest request = Chat();
+  openai::CompletionRequest request = Chat();
   request.messages[0].content = reference;
   CHECK(MakeCompletionJob(model, request, "")->prompts[0] ==
         prompts.Generate({.reference = reference}).value());
@@ -129,9 +130,9 @@ TEST_CASE("what does not fit the context or the vocabulary is refused") {
   const ServedModel model = TinyServedModel(64);
   const absl::Status status = MakeCompletionJob(model, Chat(R"(, "max_tokens": 64)"), "").status();
   CHECK(absl::IsInvalidArgument(status));
-  CHECK_THAT(ApiErrorBody(status), Catch::Contains("context_length_exceeded"));
+  CHECK_THAT(openai::ApiErrorBody(status), Catch::Contains("context_length_exceeded"));
   CHECK_FALSE(MakeCompletionJob(model, Text("[[1], [1536]]"), "").ok());
-  CompletionRequest long_prompt = Text("[1]");
+  openai::CompletionRequest long_prompt = Text("[1]");
   long_prompt.prompts = {std::vector<int32_t>(64, 1)};
   CHECK(absl::IsInvalidArgument(MakeCompletionJob(model, long_prompt, "").status()));
 }
@@ -145,4 +146,4 @@ TEST_CASE("a conversation whose format is not known is refused, and prompts of t
   CHECK(MakeCompletionJob(model, Text("\"relu\""), "").ok());
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

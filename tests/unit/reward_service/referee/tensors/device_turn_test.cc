@@ -56,7 +56,8 @@ TEST_CASE("a turn is shared as long as one of those who share it has it") {
   CHECK_FALSE(turn.is_shared());
 }
 
-TEST_CASE("who wants to share comes after those who wait to be alone, three at most, and then before the next") {
+TEST_CASE(
+    "who wants to share comes after those who wait to be alone, three at most, and then before the next") {
   DeviceTurn turn;
   std::string order;
   auto first = Take(turn, Kind::kShared);
