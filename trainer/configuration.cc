@@ -290,6 +290,7 @@ Configuration ReadSections(ConfigFile& file, DataFiles files) {
   ReadData(file.Section("data"), files, &configuration.data);
   ReadTrainer(file.Section("trainer"), &configuration);
   configuration.resolved_yaml = file.ResolvedYaml();
+  configuration.values = file.ResolvedValues(kOwnSections);
   return configuration;
 }
 

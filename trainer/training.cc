@@ -16,6 +16,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/memory_checksum.h"
 #include "core/model/hugging_face_weights.h"
 #include "core/model/initial_seed.h"
 #include "nlohmann/json.hpp"
@@ -24,6 +25,7 @@
 #include "trainer/evaluation_table.h"
 #include "trainer/export.h"
 #include "trainer/grpo.h"
+#include "trainer/rank_settings.h"
 #include "trainer/run_leader.h"
 #include "trainer/run_start.h"
 #include "trainer/seeds.h"
@@ -59,6 +61,7 @@ class Training {
   absl::Status Restore(const std::filesystem::path& checkpoint);
   absl::Status InitialiseWeights();
   absl::Status Prepare();
+  absl::Status CompareWeights();
   bool TrainsSft() const;
   absl::Status LoadSftPairs();
   absl::Status OpenLog();
@@ -117,6 +120,7 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
 
 absl::Status Training::Run() {
   RETURN_IF_ERROR(ShareStatus(context_.control, Prepare()));
+  RETURN_IF_ERROR(CompareWeights());
   if (options_.mode == RunMode::kExport) return context_.leader() ? Export() : absl::OkStatus();
   if (options_.mode == RunMode::kColdStart && progress_.cold_start.finished) {
     if (context_.leader()) LogInfo("SFT has finished already; nothing to do");
@@ -151,6 +155,24 @@ absl::Status Training::Prepare() {
   // An evaluation alone measures anew, however often it is asked for.
   if (progress_.run_id.empty() || options_.mode == RunMode::kEvaluate) progress_.run_id = DrawRunId();
   return TrainsSft() ? LoadSftPairs() : absl::OkStatus();
+}
+
+// Every rank starts from the same weights, wherever it read them.
+absl::Status Training::CompareWeights() {
+  if (context_.control.size() == 1) return absl::OkStatus();
+  const std::vector<ParameterBuffer>& buffers = policy_.parameters.layout().buffers();
+  std::vector<std::string> checksums(buffers.size());
+  pool_.Run(std::ssize(buffers), [&](int64_t i, int) {
+    checksums[i] = ToHex(ChecksumOf(policy_.parameters.BufferBytes(static_cast<int>(i))));
+  });
+  const std::string source = configuration_.model.path.empty() || begun_.checkpoint.has_value()
+                                 ? "weights"
+                                 : "model.path: the checksum of the weights";
+  RankSettings weights;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    weights[absl::StrCat(source, " \"", buffers[i].name, "\"")] = checksums[i];
+  }
+  return CompareOverRanks(context_.control, weights);
 }
 
 absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
@@ -302,7 +324,7 @@ absl::Status Training::WriteSummary(const ordered_json& after) {
 
 }  // namespace
 
-absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
+absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& asked,
                          ControlPlane& control, Communicator& communicator, const std::atomic<bool>& stop) {
   // The work is done by the pool's threads; ATen's own would spin beside them.
   at::set_num_threads(1);
@@ -313,10 +335,17 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
                                                    " tokens and model.vocab_size is ",
                                                    configuration.model.config.vocab_size));
   }
+  if (control.size() > 1) {
+    RETURN_IF_ERROR(CompareOverRanks(control, SettingsOf(configuration, asked, prompts)));
+  }
   SourceModel source;
   if (control.rank() == 0) {
     ASSIGN_OR_RETURN(source, ReadSourceModel(configuration.model.path, configuration.model.config));
   }
+  // A launcher that was replaced counts from 0: what any rank knows of earlier attempts holds for all.
+  TrainingOptions options = asked;
+  ASSIGN_OR_RETURN(options.request.restart_count, LargestOverRanks(control, asked.request.restart_count));
+  ASSIGN_OR_RETURN(options.request.restarts_max, LargestOverRanks(control, asked.request.restarts_max));
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), control));
   if (options.dry_run) return absl::OkStatus();
   Training training(configuration, options, control, communicator, std::move(prompts), std::move(source),
