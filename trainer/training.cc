@@ -182,9 +182,13 @@ absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   RETURN_IF_ERROR(LoadParameters(checkpoint, {"weights", &policy_.parameters}));
   RETURN_IF_ERROR(LoadParameters(checkpoint, {"first_moment", &policy_.optimiser.mutable_first_moment()}));
   RETURN_IF_ERROR(LoadParameters(checkpoint, {"second_moment", &policy_.optimiser.mutable_second_moment()}));
-  if (progress_.cold_start.finished && configuration_.grpo.loss.kl_weight > 0) {
-    policy_.reference.emplace(policy_.parameters.layout());
-    RETURN_IF_ERROR(LoadParameters(checkpoint, {"reference", &*policy_.reference}));
+  const bool needs_reference = options_.mode == RunMode::kTrain && configuration_.grpo.loss.kl_weight > 0;
+  if (needs_reference && progress_.cold_start.finished) {
+    policy_.reference.emplace(policy_.parameters.Clone(policy_.parameters.dtype()));
+    // Before the first update these are the weights after SFT.
+    if (progress_.policy_version > 0) {
+      RETURN_IF_ERROR(LoadParameters(checkpoint, {kReferenceTensors, &*policy_.reference}));
+    }
   }
   context_.wall_seconds_before = progress_.wall_seconds;
   if (context_.leader()) LogInfo(absl::StrCat("goes on from ", checkpoint.string()));
