@@ -85,8 +85,8 @@ class Training {
   Policy policy_;
   CheckpointStore checkpoints_;
   RunProgress progress_;
-  // What SFT learns from and is judged by; until ColdStartPhase takes them, where TrainsSft().
-  std::vector<ColdStartPair> sft_pairs_;
+  // What SFT learns from and is judged by; until ColdStartPhase takes it, where TrainsSft().
+  std::optional<ColdStartData> sft_data_;
   std::vector<TrainingSequence> sft_validation_;
   std::unique_ptr<RunLog> log_;
   RunContext context_;
@@ -211,11 +211,20 @@ bool Training::TrainsSft() const {
 }
 
 absl::Status Training::LoadSftPairs() {
-  ASSIGN_OR_RETURN(sft_pairs_, LoadColdStartPairs(configuration_.data.cold_start));
+  const int64_t tokens_max = configuration_.model.config.max_position_embeddings;
+  ASSIGN_OR_RETURN(std::vector<ColdStartPair> pairs, LoadColdStartPairs(configuration_.data.cold_start));
+  ASSIGN_OR_RETURN(sft_data_,
+                   ColdStartData::Create(std::move(pairs), &prompts_, tokens_max,
+                                         DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder)));
+  constexpr char kValidation[] = "data.cold_start_validation";
   ASSIGN_OR_RETURN(const std::vector<ColdStartPair> held_back,
                    LoadColdStartPairs(configuration_.data.cold_start_validation));
-  for (const ColdStartPair& pair : held_back) {
-    ASSIGN_OR_RETURN(sft_validation_.emplace_back(), TokenisePair(pair, prompts_));
+  ASSIGN_OR_RETURN(sft_validation_, TokenisePairsThatFit(held_back, prompts_, tokens_max, kValidation));
+  if (!context_.leader()) return absl::OkStatus();
+  for (const std::string& left_out :
+       {LeftOutText(sft_data_->num_left_out(), sft_data_->num_pairs(), tokens_max, "data.cold_start"),
+        LeftOutText(held_back.size() - sft_validation_.size(), held_back.size(), tokens_max, kValidation)}) {
+    if (!left_out.empty()) LogWarning(left_out);
   }
   return absl::OkStatus();
 }
@@ -240,11 +249,12 @@ absl::Status Training::OpenLog() {
 absl::Status Training::ColdStartPhase() {
   if (progress_.cold_start.finished) return absl::OkStatus();
   if (TrainsSft()) {
-    ColdStartData source(std::move(sft_pairs_), &prompts_,
-                         configuration_.model.config.max_position_embeddings,
-                         DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder));
-    ColdStart cold_start(&context_, &source, std::move(sft_validation_));
+    ColdStart cold_start(&context_, &*sft_data_, std::move(sft_validation_));
     RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? begun_.checkpoint : std::nullopt));
+    sft_data_.reset();
+  } else if (progress_.cold_start.step > 0 && begun_.checkpoint.has_value()) {
+    // Both limits are 0 now: SFT ends here, with its best weights as always.
+    RETURN_IF_ERROR(LoadParameters(*begun_.checkpoint, {"best", &policy_.parameters}));
   }
   progress_.cold_start.finished = true;
   policy_.optimiser.Reset();
