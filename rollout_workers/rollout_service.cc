@@ -139,6 +139,7 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
   response->set_draining(worker_->draining());
   response->set_num_tokens_decoded(status.num_tokens_decoded);
   response->set_decode_seconds(absl::ToDoubleSeconds(status.busy));
+  response->set_context_tokens_max(worker_->engine().context_tokens_max());
   return grpc::Status::OK;
 }
 

@@ -1,8 +1,10 @@
 #include "trainer/agreement.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
@@ -38,6 +40,17 @@ absl::StatusOr<std::string> ShareText(ControlPlane& control, absl::StatusOr<std:
   if (is_source) return own;
   if (CodeOf(shared) != absl::StatusCode::kOk) return FromRank(0, shared);
   return shared.substr(1);
+}
+
+absl::StatusOr<int> LargestOverRanks(ControlPlane& control, int own) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, control.AllGather(absl::StrCat(own), "start"));
+  int largest = own;
+  for (const std::string& text : all) {
+    int number = 0;
+    WS_CHECK(absl::SimpleAtoi(text, &number)) << text;
+    largest = std::max(largest, number);
+  }
+  return largest;
 }
 
 absl::Status ShareStatus(ControlPlane& control, const absl::Status& own) {

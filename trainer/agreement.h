@@ -14,6 +14,9 @@ namespace warpsmith {
 // ControlPlane::Broadcast.
 absl::StatusOr<std::string> ShareText(ControlPlane& control, absl::StatusOr<std::string> own);
 
+// Returns the largest `own` of all ranks, on every rank. The errors of ControlPlane::AllGather.
+absl::StatusOr<int> LargestOverRanks(ControlPlane& control, int own);
+
 // OK when every rank brings OK. Else a rank's own error, or where it has none the first rank's that
 // has one, so that all stop and each says why. Also the errors of ControlPlane::AllGather.
 absl::Status ShareStatus(ControlPlane& control, const absl::Status& own);

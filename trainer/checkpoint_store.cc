@@ -21,10 +21,6 @@ constexpr char kProgressFile[] = "progress.json";
 constexpr int kFormat = 2;
 constexpr char kLayoutKey[] = "layout_sha256";
 
-std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, const std::string& name) {
-  return checkpoint / (name + ".safetensors");
-}
-
 std::span<const std::byte> AsBytes(std::string_view bytes) { return std::as_bytes(std::span(bytes)); }
 
 std::string_view AsText(std::span<const std::byte> bytes) {
@@ -69,6 +65,10 @@ absl::Status CheckFormat(const std::filesystem::path& path, const nlohmann::json
 }
 
 }  // namespace
+
+std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, const std::string& name) {
+  return checkpoint / (name + ".safetensors");
+}
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, int num_kept, RunIdentity identity)
     : directory_(std::move(directory)), num_kept_(num_kept), identity_(std::move(identity)) {}

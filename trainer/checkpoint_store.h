@@ -22,6 +22,11 @@ struct NamedParameters {
   Parameters* parameters = nullptr;
 };
 
+inline constexpr char kReferenceTensors[] = "reference";
+
+// The file of the tensors `name` in the folder `checkpoint`.
+std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, const std::string& name);
+
 // A directory a checkpoint, with a safetensors file for each set of parameters and progress.json;
 // core/checkpoint sees to it that it is there whole or not at all. Rank 0 writes; all ranks read.
 class CheckpointStore {

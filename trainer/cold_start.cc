@@ -85,6 +85,7 @@ absl::Status ColdStart::Step() {
   const double norm = policy.optimiser.Step(policy.parameters, learning_rate, options.matrix_update);
 
   ++progress.step;
+  progress.matrix_update = MatrixUpdateName(options.matrix_update);
   for (const TrainingSequence& sequence : sequences) progress.num_tokens += sequence.num_tokens();
   progress.data_cursor = data_.cursor();
   progress.seconds += absl::ToDoubleSeconds(absl::Now() - start);

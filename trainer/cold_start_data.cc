@@ -1,9 +1,10 @@
 #include "trainer/cold_start_data.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/check.h"
+#include "core/base/absl_view.h"
 #include "core/base/counter_random.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -43,6 +44,14 @@ absl::StatusOr<ColdStartPair> ParsePair(const JsonLine& line) {
   return pair;
 }
 
+constexpr char kTheLimit[] = "the positions of the model (max_position_embeddings)";
+
+absl::Status NoneFits(size_t num_pairs, int64_t tokens_max, std::string_view key) {
+  return absl::InvalidArgumentError(absl::StrCat("none of the ", num_pairs, " pairs of ", AbslView(key),
+                                                 " has at most ", tokens_max, " tokens, ", kTheLimit,
+                                                 "; shorten them, or train a model with more"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ColdStartPair>> LoadColdStartPairs(const std::filesystem::path& path) {
@@ -66,35 +75,62 @@ absl::StatusOr<TrainingSequence> TokenisePair(const ColdStartPair& pair, const P
   return sequence;
 }
 
-ColdStartData::ColdStartData(std::vector<ColdStartPair> pairs, const Prompts* prompts, int64_t tokens_max,
-                             uint64_t seed)
-    : pairs_(std::move(pairs)), prompts_(prompts), tokens_max_(tokens_max), seed_(seed) {
-  WS_CHECK(!pairs_.empty());
+absl::StatusOr<std::vector<TrainingSequence>> TokenisePairsThatFit(const std::vector<ColdStartPair>& pairs,
+                                                                   const Prompts& prompts, int64_t tokens_max,
+                                                                   std::string_view key) {
+  std::vector<TrainingSequence> sequences;
+  for (const ColdStartPair& pair : pairs) {
+    ASSIGN_OR_RETURN(TrainingSequence sequence, TokenisePair(pair, prompts));
+    if (sequence.num_tokens() <= tokens_max) sequences.push_back(std::move(sequence));
+  }
+  if (sequences.empty()) return NoneFits(pairs.size(), tokens_max, key);
+  return sequences;
 }
+
+std::string LeftOutText(size_t num_left_out, size_t num_pairs, int64_t tokens_max, std::string_view key) {
+  if (num_left_out == 0) return "";
+  return absl::StrCat(num_left_out, " of ", num_pairs, " pairs of ", AbslView(key),
+                      " are left out: they have more than ", tokens_max, " tokens, ", kTheLimit);
+}
+
+absl::StatusOr<ColdStartData> ColdStartData::Create(std::vector<ColdStartPair> pairs, const Prompts* prompts,
+                                                    int64_t tokens_max, uint64_t seed) {
+  std::vector<bool> fits;
+  for (const ColdStartPair& pair : pairs) {
+    ASSIGN_OR_RETURN(const TrainingSequence sequence, TokenisePair(pair, *prompts));
+    fits.push_back(sequence.num_tokens() <= tokens_max);
+  }
+  if (std::find(fits.begin(), fits.end(), true) == fits.end()) {
+    return NoneFits(pairs.size(), tokens_max, "data.cold_start");
+  }
+  return ColdStartData(std::move(pairs), std::move(fits), prompts, seed);
+}
+
+ColdStartData::ColdStartData(std::vector<ColdStartPair> pairs, std::vector<bool> fits, const Prompts* prompts,
+                             uint64_t seed)
+    : pairs_(std::move(pairs)), fits_(std::move(fits)), prompts_(prompts), seed_(seed) {}
 
 absl::StatusOr<std::vector<TrainingSequence>> ColdStartData::Draw(int count) {
   std::vector<TrainingSequence> sequences;
-  size_t num_passed_over = 0;
-  while (static_cast<int>(sequences.size()) < count) {
-    ASSIGN_OR_RETURN(TrainingSequence sequence, TokenisePair(PairAt(cursor_++), *prompts_));
-    if (sequence.num_tokens() <= tokens_max_) {
-      sequences.push_back(std::move(sequence));
-      num_passed_over = 0;
-    } else if (++num_passed_over == pairs_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no cold-start pair has at most ", tokens_max_, " tokens, the model's limit"));
-    }
+  while (static_cast<int>(sequences.size()) < count) {  // ends, for a pass has a pair that fits
+    const size_t index = IndexAt(cursor_++);
+    if (!fits_[index]) continue;
+    ASSIGN_OR_RETURN(sequences.emplace_back(), TokenisePair(pairs_[index], *prompts_));
   }
   return sequences;
 }
 
-const ColdStartPair& ColdStartData::PairAt(uint64_t cursor) {
+size_t ColdStartData::num_left_out() const {
+  return static_cast<size_t>(std::count(fits_.begin(), fits_.end(), false));
+}
+
+size_t ColdStartData::IndexAt(uint64_t cursor) {
   const uint64_t pass = cursor / pairs_.size();
   if (order_.empty() || pass != pass_) {
     pass_ = pass;
     order_ = SeededPermutation(pairs_.size(), UniformWord(seed_, pass));
   }
-  return pairs_[order_[cursor % pairs_.size()]];
+  return order_[cursor % pairs_.size()];
 }
 
 }  // namespace warpsmith

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "core/base/absl_view.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 #include "core/rpc/server_address.h"
@@ -29,8 +30,19 @@ std::string_view WayTo(const std::filesystem::path& path) {
                    : "; docs/own_tasks.md says how to make one";
 }
 
+// Whether runs/`name` is no folder below runs.
+bool LeavesFolder(const std::filesystem::path& name) {
+  const std::filesystem::path normal = name.lexically_normal();
+  return normal.empty() || normal.is_absolute() || normal == "." || *normal.begin() == "..";
+}
+
 void ReadRun(ConfigSection& section, RunSection* run) {
   section.Read("name", &run->name, {"", "Name of the run, in its summary and its folder."});
+  if (LeavesFolder(run->name)) {
+    section.AddError("name", "is \"" + Escape(run->name, 100) +
+                                 "\", and runs/NAME must be a folder in runs: take a plain name, and "
+                                 "run.directory for another place");
+  }
   section.Read("directory", &run->directory, {"", "Folder of all results. Empty: runs/NAME."});
   if (run->directory.empty()) run->directory = std::filesystem::path("runs") / run->name;
   section.RequireWritable("directory", run->directory);
@@ -197,7 +209,7 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
   section.Read("num_samples", &grpo->num_samples, {.min = 2, .max = kGroupSamplesMax},
                {"completions", "Completions in a group."});
   section.Read("num_updates", &grpo->num_updates, {.min = 1, .max = 4096},
-               {"", "Optimiser steps in a step, on equal shares of its groups."});
+               {"", "Optimiser steps in a step, each on an equal share of its completions."});
   section.Read("formula", &grpo->formula,
                {"",
                 "Name of the reward formula, in GRPO and in evaluations: docs/reward_formulas.md. Empty: the "
@@ -207,7 +219,8 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
   section.Read(
       "equal_spread", &grpo->equal_spread, {.min = 0},
       {"reward",
-       "A group whose rewards lie closer together than this is a zero-variance group and is dropped."});
+       "A group whose rewards lie closer together than this, or are equal, is a zero-variance group and is "
+       "dropped."});
   section.Read("window_tasks", &grpo->window_tasks, {.min = 0},
                {"tasks",
                 "So many tasks are drawn again and again before the next ones, because what the reward "
@@ -290,6 +303,7 @@ Configuration ReadSections(ConfigFile& file, DataFiles files) {
   ReadData(file.Section("data"), files, &configuration.data);
   ReadTrainer(file.Section("trainer"), &configuration);
   configuration.resolved_yaml = file.ResolvedYaml();
+  configuration.values = file.ResolvedValues(kOwnSections);
   return configuration;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -110,7 +111,8 @@ struct Configuration {
   ColdStartSection cold_start;
   GrpoSection grpo;
   EvaluationSection evaluation;
-  std::string resolved_yaml;  // with all defaults, to be stored with the run
+  std::string resolved_yaml;                  // with all defaults, to be stored with the run
+  std::map<std::string, std::string> values;  // of the trainer's own sections, by key, defaults among them
 };
 
 // Whether the files of section "data" must be there: an export reads none of them.

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "trainer/feedback_pool.h"
 #include "trainer/seeds.h"
 
 namespace warpsmith {
@@ -97,7 +96,7 @@ absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const Eval
   request.on_group = [&](int num_arrived, int) { count.Arrived(num_arrived); };
   ASSIGN_OR_RETURN(split.sampled_groups, generator.Generate(request));
   count.Finished(request);
-  if (tasks.optimise.empty()) tasks.optimise = MakeEvaluationTasks(split.sampled_groups);
+  if (tasks.optimise.empty()) tasks.optimise = MakeEvaluationTasks(split.sampled_groups, options.may_make);
   count.Expect(tasks, true);
   if (!tasks.optimise.empty()) {
     request.id = absl::StrCat("run-", options.run_seed, "-", name, "-optimise");
@@ -121,13 +120,16 @@ absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const Eval
   return split;
 }
 
-std::vector<Task> MakeEvaluationTasks(const std::vector<TransitionGroup>& sampled_groups) {
+std::vector<Task> MakeEvaluationTasks(const std::vector<TransitionGroup>& sampled_groups,
+                                      const TaskFilter& may_make) {
   std::vector<Task> tasks;
   for (const TransitionGroup& group : sampled_groups) {
     if (group.task.skill != Skill::kGenerate) continue;
     for (const Transition& transition : group.transitions) {
       if (!CanBeOptimised(transition.grade)) continue;
-      tasks.push_back(MakeOptimiseTask(group.task, transition.grade));
+      Task task = MakeOptimiseTask(group.task, transition.grade);
+      if (may_make && !may_make(task)) continue;
+      tasks.push_back(std::move(task));
       break;
     }
   }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json_fwd.hpp"
 #include "trainer/evaluation_statistics.h"
+#include "trainer/feedback_pool.h"
 #include "trainer/group_generator.h"
 
 namespace warpsmith {
@@ -18,6 +19,7 @@ struct EvaluationOptions {
   Sampling sampling;      // of the sampled half; the greedy half has temperature 0
   std::string formula;    // of rewards; empty: the reward service's default
   uint64_t run_seed = 0;  // the same samples before and after, but for the weights
+  TaskFilter may_make;    // of skill-2 tasks
   // Of all groups of a set of tasks; how many are wanted is a guess until the skill-2 tasks are made.
   GroupsArrived on_group;
 };
@@ -51,8 +53,10 @@ absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const Eval
                                               uint64_t policy_version, const std::string& name,
                                               GroupGenerator& generator);
 
-// One skill-2 task for each skill-1 group that has a usable answer: its first sample with code and feedback.
-std::vector<Task> MakeEvaluationTasks(const std::vector<TransitionGroup>& sampled_groups);
+// Returns one skill-2 task for each skill-1 group that has a usable answer: its first sample with code and feedback of
+// which a task may be made.
+std::vector<Task> MakeEvaluationTasks(const std::vector<TransitionGroup>& sampled_groups,
+                                      const TaskFilter& may_make = {});
 
 // {"compile_rate": ..., ..., "compile_rate_interval": [low, high], ..., "greedy": {...}, "unseen_operator":
 // {...}, "by_skill": {"generate": {...}, "optimise": {...}}}. A figure that does not exist is null.

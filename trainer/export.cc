@@ -1,5 +1,6 @@
 #include "trainer/export.h"
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,52 @@ Json Parsed(const std::string& text) {
   return text.empty() ? Json::object() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
-// `text` with the members of `changes` in place of its own; as it is where that changes nothing.
-std::string Changed(const std::string& text, const Json& changes) {
+// What else transformers and its like read of a generation_config.json that decides the next token. Training samples by
+// temperature, top_p and top_k alone.
+constexpr const char* kOtherSamplingKeys[] = {"assistant_confidence_threshold",
+                                              "bad_words_ids",
+                                              "begin_suppress_tokens",
+                                              "constraints",
+                                              "diversity_penalty",
+                                              "dola_layers",
+                                              "early_stopping",
+                                              "encoder_no_repeat_ngram_size",
+                                              "encoder_repetition_penalty",
+                                              "epsilon_cutoff",
+                                              "eta_cutoff",
+                                              "exponential_decay_length_penalty",
+                                              "force_words_ids",
+                                              "forced_bos_token_id",
+                                              "forced_decoder_ids",
+                                              "forced_eos_token_id",
+                                              "frequency_penalty",
+                                              "guidance_scale",
+                                              "length_penalty",
+                                              "min_length",
+                                              "min_new_tokens",
+                                              "min_p",
+                                              "min_tokens",
+                                              "no_repeat_ngram_size",
+                                              "num_beam_groups",
+                                              "num_beams",
+                                              "penalty_alpha",
+                                              "presence_penalty",
+                                              "remove_invalid_values",
+                                              "renormalize_logits",
+                                              "repetition_penalty",
+                                              "sequence_bias",
+                                              "stop_strings",
+                                              "suppress_tokens",
+                                              "token_healing",
+                                              "top_h",
+                                              "typical_p",
+                                              "watermarking_config"};
+
+// `text` with the members of `changes` in place of its own and without `removed`; as it is where that changes nothing.
+std::string Changed(const std::string& text, const Json& changes, std::span<const char* const> removed = {}) {
   const Json before = Parsed(text);
   Json after = before;
+  for (const char* const key : removed) after.erase(key);
   for (const auto& [key, value] : changes.items()) after[key] = value;
   return after == before ? text : after.dump(2) + "\n";
 }
@@ -43,7 +86,7 @@ std::string GenerationConfigJson(const Prompts& prompts, const SourceModel& sour
                          source.stop_token_ids == prompts.stop_token_ids();
   if (!names_all) changes["eos_token_id"] = prompts.stop_token_ids();
   if (source.generation_config_json.empty()) changes["pad_token_id"] = prompts.stop_token_ids().back();
-  return Changed(source.generation_config_json, changes);
+  return Changed(source.generation_config_json, changes, kOtherSamplingKeys);
 }
 
 absl::StatusOr<std::vector<NamedFile>> TextFiles(const Prompts& prompts, const SourceModel& source,

@@ -14,7 +14,7 @@ namespace warpsmith {
 
 // Writes, in the form of the checkpoint that the run started from:
 //   config.json             as it came, unknown keys included
-//   generation_config.json  as it came, with the sampling that the Coder was trained with
+//   generation_config.json  as it came, with the sampling that the Coder was trained with and no other
 //   safetensors             each tensor of the type that it had, in files of at most 5 GiB with their index
 //   the tokenizer's files   as they are
 // and prompts.json (the SHA-256 of what the Coder was trained with) with both templates. A file of

@@ -1,6 +1,7 @@
 #include "trainer/feedback_pool.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,10 @@ bool IsToldToStay(const Grade& grade) { return grade.feedback.advice == v1::ADVI
 
 }  // namespace
 
-FeedbackPool::FeedbackPool(size_t capacity) : capacity_(capacity) { WS_CHECK(capacity > 0); }
+FeedbackPool::FeedbackPool(size_t capacity, TaskFilter may_make)
+    : capacity_(capacity), may_make_(std::move(may_make)) {
+  WS_CHECK(capacity > 0);
+}
 
 void FeedbackPool::AddFrom(const TransitionGroup& group, uint64_t seed) {
   if (group.task.skill != Skill::kGenerate) return;
@@ -27,10 +31,17 @@ void FeedbackPool::AddFrom(const TransitionGroup& group, uint64_t seed) {
     if (CanBeOptimised(transition.grade) && !IsToldToStay(transition.grade))
       usable.push_back(&transition.grade);
   }
-  if (usable.empty()) return;
-  const uint64_t choice = UniformWord(seed, HashOf(group.task.id)) % usable.size();
-  if (tasks_.size() == capacity_) tasks_.pop_front();
-  tasks_.push_back(MakeOptimiseTask(group.task, *usable[choice]));
+  while (!usable.empty()) {
+    const uint64_t choice = UniformWord(seed, HashOf(group.task.id)) % usable.size();
+    Task task = MakeOptimiseTask(group.task, *usable[choice]);
+    if (may_make_ && !may_make_(task)) {
+      usable.erase(usable.begin() + static_cast<ptrdiff_t>(choice));
+      continue;
+    }
+    if (tasks_.size() == capacity_) tasks_.pop_front();
+    tasks_.push_back(std::move(task));
+    return;
+  }
 }
 
 std::optional<Task> FeedbackPool::Take() {

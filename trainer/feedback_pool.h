@@ -4,22 +4,26 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "trainer/transition.h"
 
 namespace warpsmith {
 
+// Tells whether a run may make this task of skill 2; an empty one: it may make any.
+using TaskFilter = std::function<bool(const Task& task)>;
+
 // What has most to gain goes first: a Coder that has become good would otherwise be asked to improve its own
 // good programs only, and no longer practise to repair wrong ones and to speed up slow ones. When full the
 // oldest makes room. Part of the checkpoint.
 class FeedbackPool {
  public:
-  explicit FeedbackPool(size_t capacity);
+  explicit FeedbackPool(size_t capacity, TaskFilter may_make = {});
 
   // Takes one answer of each skill-1 group: a uniform choice, drawn from `seed` and the task's id, among
-  // those that have code and are told to change it. Groups of skill 2 are passed over: transitions stay
-  // single-turn.
+  // those that have code, are told to change it, and give a task that may be made. Groups of skill 2 are passed over:
+  // transitions stay single-turn.
   void AddFrom(const TransitionGroup& group, uint64_t seed);
 
   // The task whose previous program had the least reward, of equal ones the oldest, removed; nothing when
@@ -34,6 +38,7 @@ class FeedbackPool {
 
  private:
   const size_t capacity_;
+  const TaskFilter may_make_;
   std::deque<Task> tasks_;
 };
 

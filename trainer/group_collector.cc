@@ -41,13 +41,14 @@ void PermuteRewards(TransitionGroup& group, uint64_t seed) {
 }  // namespace
 
 GroupCollector::GroupCollector(std::vector<Task> tasks, const GrpoSection& options, uint64_t run_seed,
-                               GroupGenerator* generator, std::vector<Task> optimise_tasks)
+                               GroupGenerator* generator, std::vector<Task> optimise_tasks,
+                               TaskFilter may_make)
     : options_(options),
       run_seed_(run_seed),
       generator_(generator),
       source_(std::move(tasks), DeriveSeed(run_seed, SeedPurpose::kTaskOrder),
               {options.window_tasks, options.window_passes}),
-      pool_(kFeedbackPoolSize) {
+      pool_(kFeedbackPoolSize, std::move(may_make)) {
   if (optimise_tasks.empty()) return;
   optimise_source_.emplace(std::move(optimise_tasks), DeriveSeed(run_seed, SeedPurpose::kOptimiseOrder),
                            TaskWindow{options.window_tasks, options.window_passes});

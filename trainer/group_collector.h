@@ -28,9 +28,9 @@ struct CollectedGroups {
 class GroupCollector {
  public:
   // `generator` outlives this. `run_seed` decides tasks and samples. `optimise_tasks`, of skill 2, take turns
-  // with those of the pool; there may be none.
+  // with those of the pool, which takes what `may_make` allows; there may be none.
   GroupCollector(std::vector<Task> tasks, const GrpoSection& options, uint64_t run_seed,
-                 GroupGenerator* generator, std::vector<Task> optimise_tasks = {});
+                 GroupGenerator* generator, std::vector<Task> optimise_tasks = {}, TaskFilter may_make = {});
 
   // Groups of step `step`, counted from 1, under policy `policy_version`; fewer than wanted, perhaps none,
   // when the refills are used up. `on_group` is told of the groups of all rounds together.

@@ -44,7 +44,7 @@ int CountMalformed(const TransitionGroup& group) {
 }
 
 bool CountsAsEqual(const GroupStatistics& statistics, double spread_min) {
-  return statistics.num_scored < 2 || statistics.spread < spread_min;
+  return statistics.num_scored < 2 || statistics.spread == 0 || statistics.spread < spread_min;
 }
 
 }  // namespace warpsmith

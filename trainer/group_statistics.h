@@ -25,8 +25,8 @@ void ShareGrades(TransitionGroup& group);
 // Transitions that were dropped where they arrived.
 int CountMalformed(const TransitionGroup& group);
 
-// Whether the group says nothing: fewer than two scored answers, or rewards within `spread_min` of each
-// other.
+// Returns whether the group says nothing: fewer than two scored answers, equal rewards, or rewards within `spread_min`
+// of each other.
 bool CountsAsEqual(const GroupStatistics& statistics, double spread_min);
 
 }  // namespace warpsmith

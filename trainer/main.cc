@@ -69,16 +69,27 @@ absl::Status RunRank(const warpsmith::Configuration& configuration,
   return status;
 }
 
-absl::Status Run(Flags flags) {
+absl::StatusOr<warpsmith::Configuration> ReadFor(const Flags& flags) {
   for (const std::string& address : flags.options.rollout_addresses) {
     const absl::Status valid = warpsmith::CheckClientAddress(address);
     if (!valid.ok()) return absl::InvalidArgumentError(absl::StrCat("--rollout-address: ", valid.message()));
   }
-  ASSIGN_OR_RETURN(const warpsmith::Configuration configuration,
-                   warpsmith::ReadConfiguration(flags.config, flags.assignments,
-                                                flags.options.mode == warpsmith::RunMode::kExport
-                                                    ? warpsmith::DataFiles::kNotRead
-                                                    : warpsmith::DataFiles::kRequired));
+  return warpsmith::ReadConfiguration(flags.config, flags.assignments,
+                                      flags.options.mode == warpsmith::RunMode::kExport
+                                          ? warpsmith::DataFiles::kNotRead
+                                          : warpsmith::DataFiles::kRequired);
+}
+
+// Meets the other ranks only to end them with `status`: they would wait for this one until they give up.
+void TellOtherRanks(const absl::Status& status) {
+  constexpr absl::Duration kPatience = absl::Seconds(20);
+  const auto environment = warpsmith::ReadProcessGroupEnvironment(warpsmith::LookUpEnvironment);
+  if (!environment.ok() || environment->world_size == 1) return;
+  const auto control = warpsmith::ControlPlane::Create(*environment, {.meeting_timeout = kPatience});
+  if (control.ok()) (*control)->Leave(status);
+}
+
+absl::Status Run(Flags flags, const warpsmith::Configuration& configuration) {
   if (flags.options.rollout_addresses.empty()) {
     flags.options.rollout_addresses = configuration.trainer.rollout_addresses;
   }
@@ -134,7 +145,13 @@ int main(int argc, char** argv) {
 
   warpsmith::SetUpLogging("trainer", flags.log_level);
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);
-  const absl::Status status = Run(std::move(flags));
+  const absl::StatusOr<warpsmith::Configuration> configuration = ReadFor(flags);
+  if (!configuration.ok()) {
+    warpsmith::LogError(configuration.status().ToString());
+    TellOtherRanks(configuration.status());
+    return 1;
+  }
+  const absl::Status status = Run(std::move(flags), *configuration);
   if (status.ok()) return 0;
   warpsmith::LogError(status.ToString());
   return absl::IsCancelled(status) ? kExitStopped : 1;

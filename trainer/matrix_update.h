@@ -4,9 +4,14 @@
 
 namespace warpsmith {
 
-// See core/kernels/adamw.h and muon.h. Muon takes matrices as they are stored: query, key and value of a
-// layer are one, gate and up are one. Norms, embedding and head take AdamW always.
+// See core/kernels/adamw.h and muon.h. Muon takes each matrix as a Hugging Face checkpoint has it, also where several
+// are stored as one. Norms, embedding and head take AdamW always.
 enum class MatrixUpdate { kAdamW, kMuon };
+
+// The value of trainer.cold_start.matrix_update.
+inline const char* MatrixUpdateName(MatrixUpdate update) {
+  return update == MatrixUpdate::kMuon ? "muon" : "adamw";
+}
 
 }  // namespace warpsmith
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/kernels/muon.h"
 #include "core/kernels/thread_pool.h"
 #include "core/model/parameters.h"
 #include "trainer/matrix_update.h"
@@ -47,6 +48,9 @@ class Optimiser {
  private:
   void UpdateBuffer(Parameters& parameters, int index, double learning_rate, double gradient_scale,
                     MatrixUpdate matrices);
+  // Applies Muon to a matrix of a checkpoint, which may lie in the buffer in several parts.
+  void UpdateMatrix(const MuonOptions& options, const HfTensorLayout& matrix, const float* gradient,
+                    float* values, float* moment);
 
   const OptimiserOptions options_;
   ThreadPool* const pool_;
@@ -54,6 +58,7 @@ class Optimiser {
   Parameters first_moment_;
   Parameters second_moment_;
   std::vector<float> scratch_;
+  std::vector<float> matrix_;  // gradient, values and moment of one that lies in parts
 };
 
 }  // namespace warpsmith

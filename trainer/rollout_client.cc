@@ -274,7 +274,8 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     identities.push_back({.layout_sha256 = response.layout_sha256(),
                           .prompts_sha256 = response.prompts_sha256(),
                           .formula = response.formula(),
-                          .weights_dtype = response.weights_dtype()});
+                          .weights_dtype = response.weights_dtype(),
+                          .context_tokens_max = response.context_tokens_max()});
   }
   return identities;
 }

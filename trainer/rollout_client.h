@@ -43,6 +43,8 @@ struct WorkerIdentity {
   std::string prompts_sha256;
   std::string formula;        // of rewards: that of the options, or its reward service's default
   std::string weights_dtype;  // that it computes with
+  int64_t context_tokens_max =
+      0;  // of prompt and completion together; 0: an older worker, which does not tell
 };
 
 // A worker that dies costs time only: its groups are asked for again, from the others or from its successor,

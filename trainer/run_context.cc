@@ -53,7 +53,7 @@ absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParamete
     std::vector<NamedParameters> tensors = {{"weights", &policy.parameters},
                                             {"first_moment", &policy.optimiser.mutable_first_moment()},
                                             {"second_moment", &policy.optimiser.mutable_second_moment()}};
-    if (policy.reference.has_value()) tensors.push_back({"reference", &*policy.reference});
+    if (policy.reference.has_value()) tensors.push_back({kReferenceTensors, &*policy.reference});
     tensors.insert(tensors.end(), more.begin(), more.end());
     RETURN_IF_ERROR(context.checkpoints.Save(context.progress, policy.optimiser.num_steps(), tensors));
   }

@@ -1,6 +1,5 @@
 #include "trainer/run_identity.h"
 
-#include <filesystem>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -28,15 +27,6 @@ std::string AsText(Value value) {
   return absl::StrCat(value);
 }
 
-absl::StatusOr<std::string> ContentOf(const std::string& key, const std::filesystem::path& path) {
-  if (path.empty()) return std::string("none");
-  const absl::StatusOr<std::string> content = ReadFile(path);
-  if (!content.ok()) {
-    return absl::Status(content.status().code(), absl::StrCat(key, ": ", content.status().message()));
-  }
-  return kDigestMark + Sha256Hex(*content);
-}
-
 std::string Difference(const std::string& key, const std::string& present, const std::string& checkpoint) {
   if (absl::StartsWith(present, kDigestMark) && absl::StartsWith(checkpoint, kDigestMark)) {
     return absl::StrCat(key, " has other content");
@@ -46,12 +36,21 @@ std::string Difference(const std::string& key, const std::string& present, const
 
 }  // namespace
 
+absl::StatusOr<std::string> ContentDigest(const std::string& key, const std::filesystem::path& path) {
+  if (path.empty()) return std::string("none");
+  const absl::StatusOr<std::string> content = ReadFile(path);
+  if (!content.ok()) {
+    return absl::Status(content.status().code(), absl::StrCat(key, ": ", content.status().message()));
+  }
+  return kDigestMark + Sha256Hex(*content);
+}
+
 absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std::string_view prompts_sha256) {
   const DataSection& data = configuration.data;
   RunIdentity identity = {{"run.name", configuration.run.name},
                           {"run.seed", absl::StrCat(configuration.run.seed)},
                           {"data.language", data.language},
-                          {"data.prompts and data.tokenizer", kDigestMark + std::string(prompts_sha256)}};
+                          {kPromptsKey, kDigestMark + std::string(prompts_sha256)}};
   if (!configuration.grpo.formula.empty()) identity[kFormulaKey] = configuration.grpo.formula;
   VisitFields(configuration.model.config, [&](std::string_view key, const auto* value) {
     identity["model." + std::string(key)] = AsText(*value);
@@ -63,7 +62,7 @@ absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std:
       {"data.cold_start", &data.cold_start}, {"data.cold_start_validation", &data.cold_start_validation},
       {"data.held_out", &data.held_out},     {"data.unseen_operator", &data.unseen_operator}};
   for (const auto& [key, path] : files) {
-    ASSIGN_OR_RETURN(identity[key], ContentOf(key, *path));
+    ASSIGN_OR_RETURN(identity[key], ContentDigest(key, *path));
   }
   return identity;
 }

@@ -3,6 +3,7 @@
 #ifndef WARPSMITH_TRAINER_RUN_IDENTITY_H_
 #define WARPSMITH_TRAINER_RUN_IDENTITY_H_
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ namespace warpsmith {
 using RunIdentity = std::map<std::string, std::string>;
 
 inline constexpr char kFormulaKey[] = "trainer.grpo.formula";
+inline constexpr char kPromptsKey[] = "data.prompts and data.tokenizer";
+
+// Returns "sha256:" and the digest of the file's content; "none" for an empty path. The errors of ReadFile, with `key`.
+absl::StatusOr<std::string> ContentDigest(const std::string& key, const std::filesystem::path& path);
 
 // Reads all data files of `configuration`. Without kFormulaKey where that is left to the reward service. The
 // errors of ReadFile, with the key.

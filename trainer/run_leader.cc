@@ -79,26 +79,25 @@ std::string FiguresText(const EvaluationStatistics& statistics) {
 absl::StatusOr<std::unique_ptr<RunLeader>> RunLeader::Create(
     RunContext* context, const std::vector<std::string>& rollout_addresses) {
   const DataSection& data = context->configuration.data;
-  ASSIGN_OR_RETURN(std::vector<Task> train, LoadTasks(data.train, data.language));
-  ASSIGN_OR_RETURN(std::vector<Task> optimise, LoadTrainingOptimiseTasks(context->configuration));
-  ASSIGN_OR_RETURN(std::vector<Task> held_out, LoadTasks(data.held_out, data.language));
-  ASSIGN_OR_RETURN(std::vector<Task> unseen, LoadOptionalTasks(data.unseen_operator, data.language));
+  Tasks tasks;
+  ASSIGN_OR_RETURN(tasks.train, LoadTasks(data.train, data.language));
+  ASSIGN_OR_RETURN(tasks.optimise, LoadTrainingOptimiseTasks(context->configuration));
+  ASSIGN_OR_RETURN(tasks.held_out, LoadTasks(data.held_out, data.language));
+  ASSIGN_OR_RETURN(tasks.unseen_operator, LoadOptionalTasks(data.unseen_operator, data.language));
   if (rollout_addresses.empty()) {
     return absl::InvalidArgumentError(
         "no rollout worker: give --rollout-address, or trainer.rollout_addresses in the configuration");
   }
-  std::unique_ptr<RunLeader> leader(new RunLeader(context, rollout_addresses, std::move(train),
-                                                  std::move(optimise), std::move(held_out),
-                                                  std::move(unseen)));
+  std::unique_ptr<RunLeader> leader(new RunLeader(context, rollout_addresses, tasks));
   RETURN_IF_ERROR(leader->Connect());
+  RETURN_IF_ERROR(leader->TakeTasks(std::move(tasks)));
   return leader;
 }
 
 RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses,
-                     std::vector<Task> train, std::vector<Task> optimise, std::vector<Task> held_out,
-                     std::vector<Task> unseen_operator)
+                     const Tasks& tasks)
     : context_(*context),
-      devices_(DevicesOf({&train, &optimise, &held_out, &unseen_operator})),
+      devices_(DevicesOf({&tasks.train, &tasks.optimise, &tasks.held_out, &tasks.unseen_operator})),
       client_({.addresses = rollout_addresses,
                .limits = LimitsOf(*context),
                .wait = {.timeout = absl::Seconds(context->configuration.trainer.rollout_wait_seconds),
@@ -108,11 +107,7 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
                .devices = devices_,
                .run_id = context->progress.run_id}),
       publisher_(PublishDirectory(context->configuration), context->configuration.run.directory),
-      held_out_(std::move(held_out)),
-      unseen_operator_(std::move(unseen_operator)),
-      collector_(std::make_unique<GroupCollector>(std::move(train), context->configuration.grpo,
-                                                  context->configuration.run.seed, &client_,
-                                                  std::move(optimise))) {}
+      context_tokens_max_(context->configuration.model.config.max_position_embeddings) {}
 
 absl::Status RunLeader::Connect() {
   const absl::StatusOr<std::vector<WorkerIdentity>> workers = client_.Connect();
@@ -133,12 +128,28 @@ absl::Status RunLeader::Connect() {
                                                  : PublishedDtype::kAsTrained;
   const std::string layout = context_.policy.parameters.layout().Sha256();
   for (const WorkerIdentity& worker : *workers) {
+    if (worker.context_tokens_max > 0) {
+      context_tokens_max_ = std::min(context_tokens_max_, worker.context_tokens_max);
+    }
     formulas_.insert(worker.formula);
     if (worker.layout_sha256 == layout && worker.prompts_sha256 == context_.prompts.sha256()) continue;
     return absl::FailedPreconditionError(
         "a rollout worker has another model shape, tokenizer or prompts; start it with the trainer's "
         "configuration");
   }
+  return absl::OkStatus();
+}
+
+absl::Status RunLeader::TakeTasks(Tasks tasks) {
+  const Configuration& configuration = context_.configuration;
+  room_.emplace(&context_.prompts, context_tokens_max_ - configuration.grpo.sampling.answer_tokens_max);
+  ASSIGN_OR_RETURN(tasks.train, room_->Keep(std::move(tasks.train), "data.train"));
+  ASSIGN_OR_RETURN(tasks.optimise, room_->Keep(std::move(tasks.optimise), "data.optimise"));
+  ASSIGN_OR_RETURN(held_out_, room_->Keep(std::move(tasks.held_out), "data.held_out"));
+  ASSIGN_OR_RETURN(unseen_operator_, room_->Keep(std::move(tasks.unseen_operator), "data.unseen_operator"));
+  collector_ = std::make_unique<GroupCollector>(std::move(tasks.train), configuration.grpo,
+                                                configuration.run.seed, &client_, std::move(tasks.optimise),
+                                                [this](const Task& task) { return room_->HasForMade(task); });
   return absl::OkStatus();
 }
 
@@ -176,15 +187,17 @@ absl::StatusOr<SplitEvaluation> RunLeader::EvaluateTasks(EvaluationTasks& tasks,
   if (tasks.generate.empty()) return SplitEvaluation();
   ProgressLine line;
   line.Start(phase);
-  const EvaluationOptions options{.num_samples = context_.configuration.evaluation.num_samples,
-                                  .sampling = context_.configuration.grpo.sampling,
-                                  .formula = context_.configuration.grpo.formula,
-                                  .run_seed = context_.configuration.run.seed,
-                                  .on_group = [&](int num_arrived, int num_wanted) {
-                                    line.Update(
-                                        static_cast<double>(num_arrived) / num_wanted,
-                                        absl::StrCat("evaluation: ", GroupsText(num_arrived, num_wanted)));
-                                  }};
+  const EvaluationOptions options{
+      .num_samples = context_.configuration.evaluation.num_samples,
+      .sampling = context_.configuration.grpo.sampling,
+      .formula = context_.configuration.grpo.formula,
+      .run_seed = context_.configuration.run.seed,
+      .may_make = [&](const Task& task) { return room_->HasForMade(task); },
+      .on_group =
+          [&](int num_arrived, int num_wanted) {
+            line.Update(static_cast<double>(num_arrived) / num_wanted,
+                        absl::StrCat("evaluation: ", GroupsText(num_arrived, num_wanted)));
+          }};
   ASSIGN_OR_RETURN(SplitEvaluation split,
                    EvaluateSplit(tasks, options, context_.progress.policy_version, phase, client_));
   line.Finish(absl::StrCat("evaluation: ", FiguresText(split.sampled)));

@@ -2,7 +2,9 @@
 #ifndef WARPSMITH_TRAINER_RUN_LEADER_H_
 #define WARPSMITH_TRAINER_RUN_LEADER_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "nlohmann/json_fwd.hpp"
 #include "trainer/evaluation.h"
 #include "trainer/group_collector.h"
+#include "trainer/prompt_room.h"
 #include "trainer/rollout_client.h"
 #include "trainer/run_context.h"
 #include "trainer/weight_publisher.h"
@@ -21,9 +24,10 @@ namespace warpsmith {
 // One thread at a time.
 class RunLeader {
  public:
-  // Loads the tasks and waits for the workers. CANCELLED when asked to stop meanwhile; FAILED_PRECONDITION
-  // when one has another model, tokenizer or prompts, or a reward service that cannot grade the tasks.
-  // `context` outlives this.
+  // Loads the tasks, waits for the workers, and leaves out the tasks whose prompts they have no room for. CANCELLED
+  // when asked to stop meanwhile; FAILED_PRECONDITION when one has another model, tokenizer or prompts, or a reward
+  // service that cannot grade the tasks; INVALID_ARGUMENT where there is room for no task of a file. `context` outlives
+  // this.
   static absl::StatusOr<std::unique_ptr<RunLeader>> Create(RunContext* context,
                                                            const std::vector<std::string>& rollout_addresses);
 
@@ -39,9 +43,16 @@ class RunLeader {
   const std::set<std::string>& formulas() const { return formulas_; }
 
  private:
-  RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, std::vector<Task> train,
-            std::vector<Task> optimise, std::vector<Task> held_out, std::vector<Task> unseen_operator);
+  struct Tasks {
+    std::vector<Task> train;
+    std::vector<Task> optimise;
+    std::vector<Task> held_out;
+    std::vector<Task> unseen_operator;
+  };
+
+  RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, const Tasks& tasks);
   absl::Status Connect();
+  absl::Status TakeTasks(Tasks tasks);
   // What the configuration and its task files ask of a reward service: for an error that says that there is none.
   std::string NeedsText() const;
   // Evaluates one set of tasks under phase `phase`, showing how far it is, and dumps its transitions.
@@ -54,6 +65,8 @@ class RunLeader {
   WeightPublisher publisher_;
   PublishedDtype published_dtype_ = PublishedDtype::kAsTrained;
   std::set<std::string> formulas_;
+  int64_t context_tokens_max_;      // of the model and of every worker
+  std::optional<PromptRoom> room_;  // once there are tasks, as is the collector
   std::vector<Task> held_out_;
   std::vector<Task> unseen_operator_;
   std::unique_ptr<GroupCollector> collector_;

@@ -4,23 +4,48 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace warpsmith {
 namespace {
 
+constexpr char kMetricsFile[] = "metrics.jsonl";
+
 // Text of others may hold invalid UTF-8, which JSON cannot.
 std::string Dump(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string ScalarName(const std::string& phase, const std::string& name) {
+  return absl::StrCat(phase, "/", name);
+}
+
+// What WriteMetrics wrote as the lines of `path`; a line that it did not write says nothing.
+absl::StatusOr<std::vector<ScalarEvent>> EventsOf(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::vector<ScalarEvent> events;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const auto json =
+        nlohmann::ordered_json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) continue;
+    const std::string phase = json.value("phase", "");
+    ScalarEvent& event = events.emplace_back(ScalarEvent{.step = json.value("step", int64_t{0})});
+    for (const auto& [name, value] : json.items()) {
+      if (name != "step" && value.is_number()) event.scalars.emplace_back(ScalarName(phase, name), value);
+    }
+  }
+  return events;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::filesystem::path& directory,
                                                      const RunProgress& progress) {
-  ASSIGN_OR_RETURN(AppendFile metrics, AppendFile::Open(directory / "metrics.jsonl", progress.metrics_bytes));
+  ASSIGN_OR_RETURN(AppendFile metrics, AppendFile::Open(directory / kMetricsFile, progress.metrics_bytes));
   ASSIGN_OR_RETURN(AppendFile transitions,
                    AppendFile::Open(directory / "transitions.jsonl", progress.transitions_bytes));
   const std::filesystem::path events_directory = directory / "tensorboard";
@@ -29,7 +54,9 @@ absl::StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::filesystem::path
   if (error)
     return absl::InternalError(
         absl::StrCat("cannot make ", events_directory.string(), ": ", error.message()));
-  ASSIGN_OR_RETURN(TensorboardWriter events, TensorboardWriter::Create(events_directory, absl::Now()));
+  ASSIGN_OR_RETURN(const std::vector<ScalarEvent> former, EventsOf(directory / kMetricsFile));
+  ASSIGN_OR_RETURN(TensorboardWriter events,
+                   TensorboardWriter::Create(events_directory, absl::Now(), former));
   return std::unique_ptr<RunLog>(new RunLog(std::move(metrics), std::move(transitions), std::move(events)));
 }
 
@@ -44,7 +71,7 @@ absl::Status RunLog::WriteMetrics(const std::string& phase, int64_t step,
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value)) {
       line[name] = value;
-      scalars.emplace_back(absl::StrCat(phase, "/", name), value);
+      scalars.emplace_back(ScalarName(phase, name), value);
     } else {
       line[name] = nullptr;
     }

@@ -25,7 +25,8 @@ using NamedText = std::pair<std::string, std::string>;
 // Kept by rank 0 alone. Not thread-safe.
 class RunLog {
  public:
-  // Opens the files in `directory`, cut back to what `progress` knows of.
+  // Opens the files in `directory`, cut back to what `progress` knows of; TensorBoard's are written anew from the lines
+  // of metrics.jsonl that are left.
   static absl::StatusOr<std::unique_ptr<RunLog>> Open(const std::filesystem::path& directory,
                                                       const RunProgress& progress);
 

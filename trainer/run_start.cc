@@ -49,6 +49,30 @@ int64_t CheckpointBytes(const Configuration& configuration) {
   return CountParameters(configuration.model.config) * int64_t{sizeof(float)} * (has_fourth ? 4 : 3);
 }
 
+absl::Status CheckMoments(const ColdStartSection& options, const ColdStartProgress& progress) {
+  const std::string present = MatrixUpdateName(options.matrix_update);
+  const bool are_used = !progress.finished && !progress.matrix_update.empty();
+  if (!are_used || progress.matrix_update == present) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("trainer.cold_start.matrix_update is ", present, ", there it is ", progress.matrix_update,
+                   ": the moments of one optimiser are not those of another; go on with --set "
+                   "trainer.cold_start.matrix_update=",
+                   progress.matrix_update, ", or start a run of another run.name"));
+}
+
+// Before the first update of GRPO the weights themselves are the reference.
+absl::Status CheckReference(const Configuration& configuration, const fs::path& checkpoint,
+                            const RunProgress& progress) {
+  std::error_code ignored;
+  const bool is_needed =
+      configuration.grpo.loss.kl_weight > 0 && progress.cold_start.finished && progress.policy_version > 0;
+  if (!is_needed || fs::exists(TensorPath(checkpoint, kReferenceTensors), ignored)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "trainer.grpo.kl_weight is ", configuration.grpo.loss.kl_weight, ", and ", checkpoint.string(),
+      " lacks the weights after SFT that it measures from, for it was 0 "
+      "before; go on with --set trainer.grpo.kl_weight=0, or start a run of another run.name"));
+}
+
 // What rank 0 does alone.
 class Decision {
  public:
@@ -77,6 +101,7 @@ class Decision {
           FindCheckpoint("put the files back from a copy, or give the run up: --overwrite removes it, "
                          "another run.name leaves it alone"));
       RETURN_IF_ERROR(CheckIdentity("", "go on with that run's values, or start a run of another run.name"));
+      RETURN_IF_ERROR(CheckState());
     } else if (options_.request.resume) {
       LogWarning(
           absl::StrCat(directory_.string(), " has no checkpoint yet: the run begins at its beginning"));
@@ -119,6 +144,14 @@ class Decision {
     ASSIGN_OR_RETURN(const LoadedProgress loaded, LoadProgress(*run_.checkpoint));
     const absl::Status status = CompareIdentities(run_.identity, loaded.identity, prefix);
     return status.ok() ? status : OfAnotherRun(*run_.checkpoint, status, ways_out);
+  }
+
+  // That what the checkpoint has besides weights is what these settings need.
+  absl::Status CheckState() {
+    ASSIGN_OR_RETURN(const LoadedProgress loaded, LoadProgress(*run_.checkpoint));
+    RETURN_IF_ERROR(CheckMoments(configuration_.cold_start, loaded.progress.cold_start));
+    if (options_.mode != RunMode::kTrain) return absl::OkStatus();
+    return CheckReference(configuration_, *run_.checkpoint, loaded.progress);
   }
 
   const Configuration& configuration_;

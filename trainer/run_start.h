@@ -30,7 +30,8 @@ struct BegunRun {
 // there and the run may begin. Every rank of `control` calls it and gets the same outcome; a
 // checkpoint counts only if each rank read the same bytes. Errors, none of which has touched the
 // run: those of DecideRunStart, RunLock::Acquire and CheckRoom; DATA_LOSS when all checkpoints are
-// damaged; FAILED_PRECONDITION for one of another run or of a newer format; NOT_FOUND when an
+// damaged; FAILED_PRECONDITION for one of another run or of a newer format, or one that lacks the state
+// that changed settings need; NOT_FOUND when an
 // evaluation or an export finds none, and INVALID_ARGUMENT when it is given --resume or --overwrite.
 absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
                                   std::string_view prompts_sha256, ControlPlane& control);

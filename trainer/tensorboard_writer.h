@@ -2,7 +2,7 @@
 //
 // A file is a row of records, each: length (8 bytes, little-endian), masked CRC-32C of the length, data,
 // masked CRC-32C of the data (tensorflow/core/lib/io/record_writer.cc). The data is a tensorflow.Event; of it
-// and of Summary five fields are used, encoded by hand: registering a copy of those protos would clash with a
+// and of Summary six fields are used, encoded by hand: registering a copy of those protos would clash with a
 // process that has them.
 #ifndef WARPSMITH_TRAINER_TENSORBOARD_WRITER_H_
 #define WARPSMITH_TRAINER_TENSORBOARD_WRITER_H_
@@ -23,12 +23,21 @@ namespace warpsmith {
 // A name and a finite number; names with the same part before '/' are shown together.
 using NamedScalar = std::pair<std::string, double>;
 
+// What was written at a step.
+struct ScalarEvent {
+  int64_t step = 0;
+  std::vector<NamedScalar> scalars;
+};
+
 // One file of events. Not thread-safe.
 class TensorboardWriter {
  public:
-  // Creates "events.out.tfevents.<seconds>.warpsmith.<pid>" in `directory`, which must exist. TensorBoard
-  // drops what earlier files of the directory say of steps after `first_step`.
-  static absl::StatusOr<TensorboardWriter> Create(const std::filesystem::path& directory, absl::Time now);
+  // Creates "events.out.tfevents.<seconds>.warpsmith.<pid>" in `directory`, which must exist, with the events `former`
+  // of the run's earlier attempts, and removes the files that those left: so each event is there once, also for a
+  // TensorBoard that has read them. An event keeps the time that it had in those files, in their order; others get
+  // `now`.
+  static absl::StatusOr<TensorboardWriter> Create(const std::filesystem::path& directory, absl::Time now,
+                                                  const std::vector<ScalarEvent>& former = {});
 
   absl::Status Write(int64_t step, absl::Time now, const std::vector<NamedScalar>& scalars);
 

@@ -16,6 +16,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/memory_checksum.h"
 #include "core/model/hugging_face_weights.h"
 #include "core/model/initial_seed.h"
 #include "nlohmann/json.hpp"
@@ -24,6 +25,7 @@
 #include "trainer/evaluation_table.h"
 #include "trainer/export.h"
 #include "trainer/grpo.h"
+#include "trainer/rank_settings.h"
 #include "trainer/run_leader.h"
 #include "trainer/run_start.h"
 #include "trainer/seeds.h"
@@ -59,6 +61,7 @@ class Training {
   absl::Status Restore(const std::filesystem::path& checkpoint);
   absl::Status InitialiseWeights();
   absl::Status Prepare();
+  absl::Status CompareWeights();
   bool TrainsSft() const;
   absl::Status LoadSftPairs();
   absl::Status OpenLog();
@@ -82,8 +85,8 @@ class Training {
   Policy policy_;
   CheckpointStore checkpoints_;
   RunProgress progress_;
-  // What SFT learns from and is judged by; until ColdStartPhase takes them, where TrainsSft().
-  std::vector<ColdStartPair> sft_pairs_;
+  // What SFT learns from and is judged by; until ColdStartPhase takes it, where TrainsSft().
+  std::optional<ColdStartData> sft_data_;
   std::vector<TrainingSequence> sft_validation_;
   std::unique_ptr<RunLog> log_;
   RunContext context_;
@@ -117,6 +120,7 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
 
 absl::Status Training::Run() {
   RETURN_IF_ERROR(ShareStatus(context_.control, Prepare()));
+  RETURN_IF_ERROR(CompareWeights());
   if (options_.mode == RunMode::kExport) return context_.leader() ? Export() : absl::OkStatus();
   if (options_.mode == RunMode::kColdStart && progress_.cold_start.finished) {
     if (context_.leader()) LogInfo("SFT has finished already; nothing to do");
@@ -153,6 +157,24 @@ absl::Status Training::Prepare() {
   return TrainsSft() ? LoadSftPairs() : absl::OkStatus();
 }
 
+// Every rank starts from the same weights, wherever it read them.
+absl::Status Training::CompareWeights() {
+  if (context_.control.size() == 1) return absl::OkStatus();
+  const std::vector<ParameterBuffer>& buffers = policy_.parameters.layout().buffers();
+  std::vector<std::string> checksums(buffers.size());
+  pool_.Run(std::ssize(buffers), [&](int64_t i, int) {
+    checksums[i] = ToHex(ChecksumOf(policy_.parameters.BufferBytes(static_cast<int>(i))));
+  });
+  const std::string source = configuration_.model.path.empty() || begun_.checkpoint.has_value()
+                                 ? "weights"
+                                 : "model.path: the checksum of the weights";
+  RankSettings weights;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    weights[absl::StrCat(source, " \"", buffers[i].name, "\"")] = checksums[i];
+  }
+  return CompareOverRanks(context_.control, weights);
+}
+
 absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   ASSIGN_OR_RETURN(LoadedProgress loaded, LoadProgress(checkpoint));
   progress_ = std::move(loaded.progress);
@@ -160,9 +182,13 @@ absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   RETURN_IF_ERROR(LoadParameters(checkpoint, {"weights", &policy_.parameters}));
   RETURN_IF_ERROR(LoadParameters(checkpoint, {"first_moment", &policy_.optimiser.mutable_first_moment()}));
   RETURN_IF_ERROR(LoadParameters(checkpoint, {"second_moment", &policy_.optimiser.mutable_second_moment()}));
-  if (progress_.cold_start.finished && configuration_.grpo.loss.kl_weight > 0) {
-    policy_.reference.emplace(policy_.parameters.layout());
-    RETURN_IF_ERROR(LoadParameters(checkpoint, {"reference", &*policy_.reference}));
+  const bool needs_reference = options_.mode == RunMode::kTrain && configuration_.grpo.loss.kl_weight > 0;
+  if (needs_reference && progress_.cold_start.finished) {
+    policy_.reference.emplace(policy_.parameters.Clone(policy_.parameters.dtype()));
+    // Before the first update these are the weights after SFT.
+    if (progress_.policy_version > 0) {
+      RETURN_IF_ERROR(LoadParameters(checkpoint, {kReferenceTensors, &*policy_.reference}));
+    }
   }
   context_.wall_seconds_before = progress_.wall_seconds;
   if (context_.leader()) LogInfo(absl::StrCat("goes on from ", checkpoint.string()));
@@ -185,11 +211,20 @@ bool Training::TrainsSft() const {
 }
 
 absl::Status Training::LoadSftPairs() {
-  ASSIGN_OR_RETURN(sft_pairs_, LoadColdStartPairs(configuration_.data.cold_start));
+  const int64_t tokens_max = configuration_.model.config.max_position_embeddings;
+  ASSIGN_OR_RETURN(std::vector<ColdStartPair> pairs, LoadColdStartPairs(configuration_.data.cold_start));
+  ASSIGN_OR_RETURN(sft_data_,
+                   ColdStartData::Create(std::move(pairs), &prompts_, tokens_max,
+                                         DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder)));
+  constexpr char kValidation[] = "data.cold_start_validation";
   ASSIGN_OR_RETURN(const std::vector<ColdStartPair> held_back,
                    LoadColdStartPairs(configuration_.data.cold_start_validation));
-  for (const ColdStartPair& pair : held_back) {
-    ASSIGN_OR_RETURN(sft_validation_.emplace_back(), TokenisePair(pair, prompts_));
+  ASSIGN_OR_RETURN(sft_validation_, TokenisePairsThatFit(held_back, prompts_, tokens_max, kValidation));
+  if (!context_.leader()) return absl::OkStatus();
+  for (const std::string& left_out :
+       {LeftOutText(sft_data_->num_left_out(), sft_data_->num_pairs(), tokens_max, "data.cold_start"),
+        LeftOutText(held_back.size() - sft_validation_.size(), held_back.size(), tokens_max, kValidation)}) {
+    if (!left_out.empty()) LogWarning(left_out);
   }
   return absl::OkStatus();
 }
@@ -214,11 +249,12 @@ absl::Status Training::OpenLog() {
 absl::Status Training::ColdStartPhase() {
   if (progress_.cold_start.finished) return absl::OkStatus();
   if (TrainsSft()) {
-    ColdStartData source(std::move(sft_pairs_), &prompts_,
-                         configuration_.model.config.max_position_embeddings,
-                         DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder));
-    ColdStart cold_start(&context_, &source, std::move(sft_validation_));
+    ColdStart cold_start(&context_, &*sft_data_, std::move(sft_validation_));
     RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? begun_.checkpoint : std::nullopt));
+    sft_data_.reset();
+  } else if (progress_.cold_start.step > 0 && begun_.checkpoint.has_value()) {
+    // Both limits are 0 now: SFT ends here, with its best weights as always.
+    RETURN_IF_ERROR(LoadParameters(*begun_.checkpoint, {"best", &policy_.parameters}));
   }
   progress_.cold_start.finished = true;
   policy_.optimiser.Reset();
@@ -302,7 +338,7 @@ absl::Status Training::WriteSummary(const ordered_json& after) {
 
 }  // namespace
 
-absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
+absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& asked,
                          ControlPlane& control, Communicator& communicator, const std::atomic<bool>& stop) {
   // The work is done by the pool's threads; ATen's own would spin beside them.
   at::set_num_threads(1);
@@ -313,10 +349,17 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
                                                    " tokens and model.vocab_size is ",
                                                    configuration.model.config.vocab_size));
   }
+  if (control.size() > 1) {
+    RETURN_IF_ERROR(CompareOverRanks(control, SettingsOf(configuration, asked, prompts)));
+  }
   SourceModel source;
   if (control.rank() == 0) {
     ASSIGN_OR_RETURN(source, ReadSourceModel(configuration.model.path, configuration.model.config));
   }
+  // A launcher that was replaced counts from 0: what any rank knows of earlier attempts holds for all.
+  TrainingOptions options = asked;
+  ASSIGN_OR_RETURN(options.request.restart_count, LargestOverRanks(control, asked.request.restart_count));
+  ASSIGN_OR_RETURN(options.request.restarts_max, LargestOverRanks(control, asked.request.restarts_max));
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), control));
   if (options.dry_run) return absl::OkStatus();
   Training training(configuration, options, control, communicator, std::move(prompts), std::move(source),

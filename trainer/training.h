@@ -30,9 +30,9 @@ struct TrainingOptions {
 
 // Runs until the end, an error, or `stop`. Results are in the run's directory: summary.json,
 // export/, checkpoints/, metrics.jsonl, transitions.jsonl, tensorboard/, config.yaml. Every rank of
-// `control`, which are those of `communicator`, calls it. Also the errors of BeginRun, before anything
-// is changed.
-absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
+// `control`, which are those of `communicator`, calls it. FAILED_PRECONDITION on every rank where one has settings,
+// files or weights that would make another update, and the errors of BeginRun, before anything is changed.
+absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& asked,
                          ControlPlane& control, Communicator& communicator, const std::atomic<bool>& stop);
 
 }  // namespace warpsmith

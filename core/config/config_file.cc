@@ -50,6 +50,20 @@ ConfigNode& FindOrAdd(ConfigNode& mapping, const std::string& key, const std::st
   return mapping.children.back();
 }
 
+// Adds the scalars and lists at and below `node`, whose key is `path`.
+void CollectValues(const ConfigNode& node, const std::string& path,
+                   std::map<std::string, std::string>& values) {
+  if (node.kind == Kind::kMapping) {
+    for (const ConfigNode& child : node.children) {
+      CollectValues(child, absl::StrCat(path, ".", child.key), values);
+    }
+    return;
+  }
+  std::string text = FormatYaml(node);
+  if (!text.empty()) text.pop_back();  // the newline
+  values[path] = std::move(text);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Load(const std::filesystem::path& path,
@@ -141,6 +155,17 @@ absl::Status ConfigFile::Finish() const {
 }
 
 std::string ConfigFile::ResolvedYaml(const std::vector<std::string>& sections) const {
+  return FormatYaml(Resolved(sections));
+}
+
+std::map<std::string, std::string> ConfigFile::ResolvedValues(
+    const std::vector<std::string>& sections) const {
+  std::map<std::string, std::string> values;
+  for (const ConfigNode& section : Resolved(sections).children) CollectValues(section, section.key, values);
+  return values;
+}
+
+ConfigNode ConfigFile::Resolved(const std::vector<std::string>& sections) const {
   ConfigNode resolved{.kind = Kind::kMapping};
   for (const std::string& name : sections) {
     const auto read = sections_.find(name);
@@ -149,7 +174,7 @@ std::string ConfigFile::ResolvedYaml(const std::vector<std::string>& sections) c
     resolved.children.push_back(read != sections_.end() ? read->second->Resolved() : *written);
     resolved.children.back().key = name;
   }
-  return FormatYaml(resolved);
+  return resolved;
 }
 
 std::string ConfigFile::Reference(const std::vector<std::string>& sections) const {

@@ -56,6 +56,9 @@ class ConfigFile {
   // The same of these sections only.
   std::string ResolvedYaml(const std::vector<std::string>& sections) const;
 
+  // Returns the same by key: "trainer.num_steps" to "200". A list is one value.
+  std::map<std::string, std::string> ResolvedValues(const std::vector<std::string>& sections) const;
+
   // What there is to know about every key of these sections, in the order of reading, as tab-separated lines:
   //   trainer.num_steps <TAB> 0 <TAB> an integer of at least 0 <TAB> steps <TAB> After which ...
   // Key, default, what the value may be, unit, meaning. Of a section the default is empty and the value is
@@ -65,6 +68,7 @@ class ConfigFile {
  private:
   ConfigFile(ConfigNode root, std::string name, std::vector<std::string> known_sections);
 
+  ConfigNode Resolved(const std::vector<std::string>& sections) const;
   absl::Status SetValue(const std::vector<std::string>& keys, ConfigNode value);
 
   ConfigNode root_;

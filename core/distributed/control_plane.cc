@@ -16,14 +16,12 @@
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
-#include "core/distributed/peer_mesh.h"
+#include "core/distributed/rank_meeting.h"
 
 namespace warpsmith {
 namespace {
 
 using Kind = ControlFrame::Kind;
-
-constexpr char kAddressKey[] = "control/address";  // of rank 0, in the store
 
 // News of a lost rank reach every other within this time, unless the network itself is at fault.
 constexpr absl::Duration kNewsTimeout = absl::Seconds(5);
@@ -83,22 +81,12 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const Process
                                                                    const ControlPlaneOptions& options) {
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return ErrnoStatus("cannot make", "an eventfd");
-  std::unique_ptr<RendezvousStore> store;
-  std::vector<UniqueFd> peers;
+  MetRanks met;
   if (environment.world_size > 1) {
-    ASSIGN_OR_RETURN(store, RendezvousStore::Connect(environment, options.meeting_timeout, options.lines));
-    const auto tell = [&](const std::string& own) -> absl::StatusOr<std::vector<std::string>> {
-      if (environment.rank == 0) RETURN_IF_ERROR(store->Set(kAddressKey, own));
-      ASSIGN_OR_RETURN(std::string of_rank_0, store->Get(kAddressKey, "rank 0", options.meeting_timeout));
-      return std::vector<std::string>{std::move(of_rank_0)};
-    };
-    ASSIGN_OR_RETURN(
-        peers, ConnectPeerMesh(
-                   environment, tell,
-                   {.shape = MeshShape::kStar, .timeout = options.meeting_timeout, .lines = options.lines}));
+    ASSIGN_OR_RETURN(met, MeetRanks(environment, options.meeting_timeout, options.lines));
   }
   return std::unique_ptr<ControlPlane>(
-      new ControlPlane(environment, options, std::move(store), std::move(peers), std::move(wake)));
+      new ControlPlane(environment, options, std::move(met.store), std::move(met.peers), std::move(wake)));
 }
 
 ControlPlane::ControlPlane(const ProcessGroupEnvironment& environment, const ControlPlaneOptions& options,

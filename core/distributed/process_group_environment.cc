@@ -52,9 +52,7 @@ absl::StatusOr<int> ReadRestartCount(const EnvironmentLookup& lookup) {
 
 }  // namespace
 
-std::string ProcessGroupEnvironment::KeyPrefix() const {
-  return absl::StrCat("warpsmith/", run_id, "/", restart_count, "/");
-}
+std::string ProcessGroupEnvironment::KeyPrefix() const { return absl::StrCat("warpsmith/", run_id, "/"); }
 
 absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const EnvironmentLookup& lookup) {
   ProcessGroupEnvironment environment;
@@ -65,10 +63,9 @@ absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const Enviro
   ASSIGN_OR_RETURN(environment.world_size, ReadInteger(lookup, "WORLD_SIZE", 1, kRanksMax, std::nullopt));
   ASSIGN_OR_RETURN(environment.rank,
                    ReadInteger(lookup, "RANK", 0, environment.world_size - 1, std::nullopt));
-  ASSIGN_OR_RETURN(environment.local_world_size,
-                   ReadInteger(lookup, "LOCAL_WORLD_SIZE", 1, environment.world_size, 1));
-  ASSIGN_OR_RETURN(environment.local_rank,
-                   ReadInteger(lookup, "LOCAL_RANK", 0, environment.local_world_size - 1, 0));
+  ASSIGN_OR_RETURN(const int local_world_size, ReadInteger(lookup, "LOCAL_WORLD_SIZE", 1,
+                                                           environment.world_size, environment.world_size));
+  ASSIGN_OR_RETURN(environment.local_rank, ReadInteger(lookup, "LOCAL_RANK", 0, local_world_size - 1, 0));
   ASSIGN_OR_RETURN(environment.restarts_max,
                    ReadInteger(lookup, "TORCHELASTIC_MAX_RESTARTS", 0, kRanksMax, 0));
   environment.agent_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";

@@ -21,6 +21,7 @@ import pytest
 from tests.integration.trainer_rig import (
     DEADLINE_SECONDS,
     Rig,
+    assert_tensorboard_has_each_step_once,
     await_step,
     checkpoints,
     contents,
@@ -105,6 +106,9 @@ def test_a_restart_by_the_launcher_never_removes_the_attempt_before(rig: Rig, ru
     restart = {"RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_RESTART_COUNT": "1"}
     for flags in ([], ["--overwrite"]):
         assert "launch with --resume" in rig.refused("finished", *flags, **restart)
+    # Rank 0's launcher was replaced and counts from 0.
+    counts = {"environment": lambda rank: {"TORCHELASTIC_RESTART_COUNT": str(rank)}}
+    assert all("launch with --resume" in log for log in rig.refused_ranks("finished", 2, "--overwrite", **counts))
     assert contents(run) == before
 
 
@@ -227,6 +231,7 @@ def test_a_log_that_lost_its_end_costs_a_warning(rig: Rig, run: Path, name: str)
         ("model.rope_theta=500000", "model.rope_theta is 500000, there it is 10000"),
         ("data.train={directory}/held_out.jsonl", "data.train has other content"),
         ("trainer.grpo.formula=kevin-v1", "trainer.grpo.formula is kevin-v1, there it is hash-of-answer"),
+        ("trainer.grpo.kl_weight=0.1", "trainer.grpo.kl_weight is 0.1, and "),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(rig: Rig, run: Path, setting: str, difference: str) -> None:
@@ -240,6 +245,7 @@ def test_a_longer_run_and_another_folder_are_still_the_same_run(rig: Rig, run: P
     moved = copy_of(run, "moved")
     rig.train("moved", "--resume", "--set", "trainer.grpo.num_steps=6")
     assert json.loads((moved / "summary.json").read_text())["steps"] == 6
+    assert_tensorboard_has_each_step_once(moved)
 
 
 def test_a_checkpoint_of_a_newer_version_is_refused(rig: Rig, run: Path) -> None:

@@ -6,6 +6,7 @@ The default kills three times. All twenty, with a table of what was killed, when
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,12 +32,19 @@ def rig() -> Iterator[Rig]:
 
 @pytest.fixture(scope="module")
 def undisturbed(rig: Rig) -> tuple[str, float]:
-    """Weights of a run that nobody disturbed, and its seconds from the meeting of its ranks to its end."""
-    processes = rig.start_ranks("undisturbed", NUM_RANKS)
+    """Weights of a run that nothing disturbed, and its seconds from the meeting of its ranks to its end.
+
+    Its ranks have the five variables that docs/training.md names, and launchers of which some were replaced.
+    """
+    processes = rig.start_ranks("undisturbed", NUM_RANKS, environment=replaced_launcher)
     await_meeting(rig, "undisturbed", processes)
     start = time.monotonic()
     assert [process.wait(DEADLINE_SECONDS) for process in processes] == [0] * NUM_RANKS
     return final_weights(rig.directory / "undisturbed"), time.monotonic() - start
+
+
+def replaced_launcher(rank: int) -> dict[str, str]:
+    return {"LOCAL_RANK": str(rank), "TORCHELASTIC_RESTART_COUNT": str((rank + 1) % 3)}
 
 
 def await_meeting(rig: Rig, run: str, processes: list[subprocess.Popen[bytes]]) -> None:
@@ -121,3 +129,36 @@ def test_nobody_aborts_while_rank_0_waits_ten_times_the_deadline_of_a_collective
     assert [process.wait(DEADLINE_SECONDS) for process in processes] == [0] * NUM_RANKS, logs
     assert "deadline" not in logs
     assert final_weights(rig.directory / "patient") == undisturbed[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("trainer.weight_decay=0.5", "on rank 1, trainer.weight_decay is 0.5, on rank 0 it is 0; start all ranks"),
+        ("data.cold_start={directory}/other_pairs.jsonl", "on rank 1, data.cold_start is sha256:"),
+        ("trainer.weight_decay=-1", "trainer.weight_decay: "),
+    ],
+)
+def test_a_rank_that_would_make_another_update_ends_all_at_the_start(rig: Rig, setting: str, named: str) -> None:
+    other = (rig.directory / "pairs.jsonl").read_text().splitlines(keepends=True)[:-1]
+    (rig.directory / "other_pairs.jsonl").write_text("".join(other))
+    logs = rig.refused_ranks("odd", 2, last_flags=["--set", setting.format(directory=rig.directory)])
+    assert all(named in log for log in logs), logs
+    assert not (rig.directory / "odd/checkpoints").exists()
+
+
+def test_a_rank_with_other_weights_ends_all_at_the_start(rig: Rig, undisturbed: tuple[str, float]) -> None:
+    original, other = rig.directory / "undisturbed/export", rig.directory / "other_weights"
+    shutil.copytree(original, other)
+    (weights,) = other.glob("*.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-4] ^= 1
+    weights.write_bytes(content)
+    configuration = rig.config.read_text()
+    try:
+        rig.config.write_text(re.sub(r"model:\n.*\n.*\n", f"model: {{path: {original}}}\n", configuration))
+        logs = rig.refused_ranks("odd", 2, last_flags=["--set", f"model.path={other}"])
+    finally:
+        rig.config.write_text(configuration)
+    assert all('on rank 1, model.path: the checksum of the weights "' in log for log in logs), logs
+    assert not (rig.directory / "odd/checkpoints").exists()

@@ -9,11 +9,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 BIN = Path(os.environ.get("WARPSMITH_BIN_DIR", "build/release/bin")).resolve()
 DEADLINE_SECONDS = 120
@@ -131,8 +133,18 @@ class Rig:
         assert result.returncode == 1, f"exit status {result.returncode}: {result.stderr[-2000:]}"
         return result.stderr
 
-    def start_ranks(self, run: str, num_ranks: int, *flags: str) -> list[subprocess.Popen[bytes]]:
-        """Starts a trainer of several processes, as a launcher would; the log of each is at rank_log."""
+    def start_ranks(
+        self,
+        run: str,
+        num_ranks: int,
+        *flags: str,
+        last_flags: Sequence[str] = (),
+        environment: Callable[[int], dict[str, str]] = lambda rank: {},
+    ) -> list[subprocess.Popen[bytes]]:
+        """Starts a trainer of several processes, as a launcher would; the log of each is at rank_log.
+
+        The last rank has `last_flags` beside the others, each rank what `environment` says of it.
+        """
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]
@@ -140,10 +152,18 @@ class Rig:
         processes = []
         for rank in range(num_ranks):
             with self.rank_log(run, rank).open("wb") as log:
-                environment = {**shared, "RANK": str(rank)}
-                command = self.command(run, *flags)
-                processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+                command = self.command(run, *flags, *(last_flags if rank == num_ranks - 1 else ()))
+                own = {**shared, "RANK": str(rank), **environment(rank)}
+                processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=own))
         return processes
+
+    def refused_ranks(self, run: str, num_ranks: int, *flags: str, **more: Any) -> list[str]:
+        """What each rank says of a trainer of several processes that does not start."""
+        processes = self.start_ranks(run, num_ranks, *flags, **more)
+        statuses = [process.wait(DEADLINE_SECONDS) for process in processes]
+        logs = [self.rank_log(run, rank).read_text() for rank in range(num_ranks)]
+        assert statuses == [1] * num_ranks, logs
+        return logs
 
     def rank_log(self, run: str, rank: int) -> Path:
         return self.directory / f"{run}.rank{rank}.log"
@@ -201,6 +221,21 @@ def final_weights(run: Path) -> str:
 def lines(path: Path) -> list[dict[str, Any]]:
     """Of a file that may grow meanwhile: a last line that is not whole yet is left out."""
     return [json.loads(line) for line in path.read_text().rpartition("\n")[0].splitlines()]
+
+
+def assert_tensorboard_has_each_step_once(run: Path) -> None:
+    """TensorBoard reads what the lines of metrics.jsonl say, in their order, where it is installed."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(run / "tensorboard"), size_guidance={"scalars": 0})
+    events.Reload()
+    for tag, phase, name in (
+        ("grpo/mean_reward", "grpo", "mean_reward"),
+        ("cold_start/validation_loss", "cold_start", "validation_loss"),
+    ):
+        written = [x for x in lines(run / "metrics.jsonl") if x["phase"] == phase and x.get(name) is not None]
+        shown = events.Scalars(tag)
+        assert [event.step for event in shown] == [line["step"] for line in written]
+        assert [event.value for event in shown] == pytest.approx([line[name] for line in written])
 
 
 def await_unfinished_checkpoint(run: Path, process: subprocess.Popen[bytes]) -> bool:

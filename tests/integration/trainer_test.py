@@ -19,6 +19,7 @@ import pytest
 from tests.integration.trainer_rig import (
     BIN,
     Rig,
+    assert_tensorboard_has_each_step_once,
     await_step,
     await_unfinished_checkpoint,
     checkpoints,
@@ -161,6 +162,7 @@ def test_killed_anywhere_and_resumed_it_ends_with_the_same_weights(rig: Rig, run
             num_in_checkpoint += in_checkpoint
         assert rig.start(rig.command(name, "--resume"), **RESTARTING_LAUNCHER).wait(120) == 0
         assert final_weights(rig.directory / name) == expected
+        assert_tensorboard_has_each_step_once(rig.directory / name)
     assert num_kills >= NUM_KILLS
     assert num_in_checkpoint >= NUM_KILLS_IN_CHECKPOINT
 
@@ -256,11 +258,33 @@ def test_the_export_decodes_the_same_text_in_transformers(run: Path) -> None:
 
 
 def test_tensorboard_reads_what_metrics_say(run: Path) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    events = accumulator.EventAccumulator(str(run / "tensorboard"))
-    events.Reload()
-    expected = [line["mean_reward"] for line in lines(run / "metrics.jsonl") if line["phase"] == "grpo"]
-    assert [event.value for event in events.Scalars("grpo/mean_reward")] == pytest.approx(expected)
+    assert_tensorboard_has_each_step_once(run)
+
+
+def test_pairs_and_tasks_that_do_not_fit_are_left_out_and_counted(rig: Rig) -> None:
+    sets = ["trainer.grpo.num_steps=1", "trainer.cold_start.tokens=1000"]
+    for key, name in (
+        ("train", "tasks"),
+        ("held_out", "held_out"),
+        ("cold_start", "pairs"),
+        ("cold_start_validation", "pairs"),
+    ):
+        rows = lines(rig.directory / f"{name}.jsonl")
+        long = {**rows[0], "id": "long", "reference_source": "# " + "x" * 5000 + "\n" + rows[0]["reference_source"]}
+        path = rig.directory / f"long_{key}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in [long, *rows, {**long, "id": "longer"}]))
+        sets.append(f"data.{key}={path}")
+    (rig.directory / "trainer.log").write_text("")
+    left_out = rig.train("left_out", *(flag for setting in sets for flag in ("--set", setting)))
+    log = (rig.directory / "trainer.log").read_text()
+    for what in (
+        "2 of 18 pairs of data.cold_start are",
+        "2 of 18 pairs of data.cold_start_validation are",
+        "2 of 10 tasks of data.train are",
+        "2 of 5 tasks of data.held_out are",
+    ):
+        assert log.count(f"{what} left out") == 1, what
+    assert not any(line["task_id"].startswith("long") for line in lines(left_out / "transitions.jsonl"))
 
 
 def test_a_checkpoint_that_was_cut_is_passed_over(rig: Rig, run: Path) -> None:
@@ -281,6 +305,25 @@ def test_a_run_does_not_go_on_when_the_reward_service_has_another_default_formul
     assert "trainer.grpo.formula is hash-of-answer, there it is former-v1" in message
     assert "--set trainer.grpo.formula=former-v1" in message
     assert contents(former) == before
+
+
+def test_sft_does_not_go_on_with_the_moments_of_another_optimiser(rig: Rig, run: Path) -> None:
+    ahead = Path(shutil.copytree(run, rig.directory / "moments"))
+    newest = checkpoints(ahead)[-1]
+    progress = json.loads((newest / "progress.json").read_text())["cold_start"]
+    assert progress["matrix_update"] == "adamw"
+    rewrite_progress(newest, cold_start={**progress, "finished": False})
+    before = contents(ahead)
+    message = rig.refused("moments", "--resume", "--set", "trainer.cold_start.matrix_update=muon")
+    assert "trainer.cold_start.matrix_update is muon, there it is adamw" in message
+    assert contents(ahead) == before
+
+
+def test_a_kl_term_may_be_added_until_the_first_update(rig: Rig) -> None:
+    rig.train("kl_later", "--mode", "cold_start", "--set", "trainer.cold_start.tokens=1000")
+    later = ["--set", "trainer.grpo.kl_weight=0.1", "--set", "trainer.grpo.num_steps=1"]
+    steps = lines(rig.train("kl_later", "--resume", *later) / "metrics.jsonl")
+    assert [line["kl_reference"] for line in steps if line["phase"] == "grpo"] == [0]
 
 
 def test_bad_input_is_refused_with_a_reason(rig: Rig, tmp_path: Path) -> None:

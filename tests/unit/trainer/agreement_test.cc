@@ -41,6 +41,15 @@ TEST_CASE("one rank's error stops all; who has an error of his own says that") {
   CHECK(statuses[3] == absl::NotFoundError("rank 1: of 1"));
 }
 
+TEST_CASE("the largest number of all ranks is every rank's") {
+  for (const absl::Status& status : ControlOutcomes(3, [](ControlPlane& control) -> absl::Status {
+         ASSIGN_OR_RETURN(const int largest, LargestOverRanks(control, control.rank() == 1 ? 7 : 2));
+         return largest == 7 ? absl::OkStatus() : absl::InternalError("another number");
+       })) {
+    CHECK(status.ToString() == "OK");
+  }
+}
+
 TEST_CASE("where all are well, all go on") {
   for (const absl::Status& status :
        ControlOutcomes(3, [](ControlPlane& c) { return ShareStatus(c, absl::OkStatus()); })) {

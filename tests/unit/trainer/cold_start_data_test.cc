@@ -62,23 +62,37 @@ TEST_CASE("pairs are drawn in another order each pass, and from a cursor") {
   std::vector<ColdStartPair> pairs;
   for (char c = 'a'; c < 'i'; ++c)
     pairs.push_back({.parts = {.reference = "x"}, .answer = std::string(1, c)});
-  ColdStartData whole(pairs, &prompts, 100, 3), resumed(pairs, &prompts, 100, 3);
+  ColdStartData whole = ColdStartData::Create(pairs, &prompts, 100, 3).value();
+  ColdStartData resumed = ColdStartData::Create(pairs, &prompts, 100, 3).value();
   const auto first = whole.Draw(8).value(), second = whole.Draw(8).value();
   CHECK(first != second);
   resumed.set_cursor(8);
   CHECK(resumed.Draw(8).value() == second);
 }
 
-TEST_CASE("pairs that are too long are passed over, and none short enough is an error") {
+TEST_CASE("pairs that are too long are left out and counted, and none short enough is an error") {
   const Prompts prompts = Load();
   const ColdStartPair shortest{.parts = {.reference = "x"}, .answer = "y"};
   ColdStartPair longest = shortest;
   longest.answer = std::string(300, 'z');
-  ColdStartData mixed({shortest, longest}, &prompts, 60, 3);
-  const auto drawn = mixed.Draw(4).value();
+  // Of two passes one after the other, the long ones may come together: more of them than there are pairs.
+  std::vector<ColdStartPair> pairs(7, longest);
+  pairs.push_back(shortest);
+  ColdStartData mixed = ColdStartData::Create(pairs, &prompts, 60, 3).value();
+  const auto drawn = mixed.Draw(40).value();
   for (const TrainingSequence& sequence : drawn) CHECK(sequence.num_tokens() <= 60);
-  ColdStartData hopeless({longest}, &prompts, 60, 3);
-  CHECK(absl::IsInvalidArgument(hopeless.Draw(1).status()));
+  CHECK(mixed.num_left_out() == 7);
+  CHECK(mixed.num_pairs() == 8);
+  CHECK(TokenisePairsThatFit(pairs, prompts, 60, "key")->size() == 1);
+  CHECK(LeftOutText(7, 8, 60, "key") ==
+        "7 of 8 pairs of key are left out: they have more than 60 tokens, the positions of the model "
+        "(max_position_embeddings)");
+  CHECK(LeftOutText(0, 8, 60, "key").empty());
+  const absl::Status hopeless = ColdStartData::Create({longest}, &prompts, 60, 3).status();
+  CHECK(absl::IsInvalidArgument(hopeless));
+  CHECK_THAT(std::string(hopeless.message()),
+             Catch::Contains("none of the 1 pairs of data.cold_start has at most 60 tokens"));
+  CHECK(absl::IsInvalidArgument(TokenisePairsThatFit({longest}, prompts, 60, "key").status()));
 }
 
 }  // namespace warpsmith

@@ -34,9 +34,10 @@ Configuration SmallConfiguration() {
 struct Attempt {
   Attempt(const std::filesystem::path& directory, const Configuration& configuration)
       : run(directory, configuration),
-        data({PairOf("def f(x): return x + 1", "int run() { return 1; }"),
-              PairOf("def g(x): return x * 2", "int run() { return 2; }")},
-             &run.prompts(), 512, /*seed=*/5),
+        data(ColdStartData::Create({PairOf("def f(x): return x + 1", "int run() { return 1; }"),
+                                    PairOf("def g(x): return x * 2", "int run() { return 2; }")},
+                                   &run.prompts(), 512, /*seed=*/5)
+                 .value()),
         validation(
             {TokenisePair(PairOf("def h(x): return x - 3", "int run() { while (true) {} }"), run.prompts())
                  .value()}) {}

@@ -71,6 +71,16 @@ TEST_CASE("a misspelt key, a wrong value and a missing one are all reported") {
   CHECK(Says(Read(kSmallest, {"trainer.grpo.advantage=gae"}).status(), "gae"));
 }
 
+TEST_CASE("a run's name that leaves the folder of runs is refused") {
+  for (const char* name : {"a", "a/b", "a..b", "..a", "a/../b", "\"\\u00e9\""}) {
+    CHECK(Read(kSmallest, {std::string("run.name=") + name}).ok());
+  }
+  for (const char* name : {"\"\"", "..", "../a", "a/../..", ".", "a/..", "/a", "./"}) {
+    INFO(name);
+    CHECK(Says(Read(kSmallest, {std::string("run.name=") + name}).status(), "run.name: is \""));
+  }
+}
+
 TEST_CASE("the wait for rollout workers has a bound that a user may change") {
   CHECK(Read(kSmallest)->trainer.rollout_wait_seconds == 300);
   CHECK(Read(kSmallest, {"trainer.rollout_wait_seconds=20"})->trainer.rollout_wait_seconds == 20);

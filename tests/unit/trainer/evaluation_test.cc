@@ -46,6 +46,16 @@ TEST_CASE("the first evaluation makes the skill-2 tasks that later ones use agai
   CHECK(generator.requests[0].id != generator.requests[3].id);
 }
 
+TEST_CASE("an evaluation makes no skill-2 task that may not be made") {
+  FakeGenerator generator;
+  EvaluationTasks tasks{.generate = {{.id = "a"}, {.id = "b"}}};
+  const EvaluationOptions options{.num_samples = 3,
+                                  .may_make = [](const Task& task) { return task.id.front() == 'b'; }};
+  REQUIRE(EvaluateSplit(tasks, options, 0, "before", generator).ok());
+  REQUIRE(tasks.optimise.size() == 1);
+  CHECK(tasks.optimise[0].id.front() == 'b');
+}
+
 TEST_CASE("whoever waits is told of every group of an evaluation, and of how many there will be") {
   FakeGenerator generator;
   EvaluationTasks tasks{.generate = {{.id = "a"}, {.id = "b"}}};

@@ -44,9 +44,13 @@ std::string ForeignConfig() {
 }
 
 std::string ForeignGenerationConfig(const Json& eos) {
-  return Json{
-      {"bos_token_id", Id("<|endoftext|>")}, {"pad_token_id", 7},  {"do_sample", true}, {"eos_token_id", eos},
-      {"repetition_penalty", 1.05},          {"temperature", 0.6}, {"top_k", 20},       {"top_p", 0.95}}
+  return Json{{"bos_token_id", Id("<|endoftext|>")},
+              {"pad_token_id", 7},
+              {"do_sample", true},
+              {"eos_token_id", eos},
+              {"temperature", 0.6},
+              {"top_k", 20},
+              {"top_p", 0.95}}
       .dump(4);
 }
 
@@ -134,6 +138,18 @@ TEST_CASE("the sampling of the training is all that changes in generation_config
   expected.update({{"temperature", 0.9}, {"top_p", 0.8}, {"top_k", 0}});
   CHECK(round.WentJson("generation_config.json") == expected);
   CHECK(round.Went("config.json") == round.Came("config.json"));
+}
+
+TEST_CASE("an export asks for no sampling that training did not use, and keeps what is none") {
+  const Json stops = {Id("<|im_end|>"), Id("<|endoftext|>")};
+  const Json plain = Json::parse(ForeignGenerationConfig(stops));
+  Json came = plain;
+  came.update({{"repetition_penalty", 1.05}, {"min_p", 0.1}, {"no_repeat_ngram_size", 3}, {"num_beams", 4}});
+  came.update(
+      {{"typical_p", 0.9}, {"presence_penalty", 1.5}, {"min_new_tokens", 8}, {"bad_words_ids", {{3}}}});
+  Export round(ForeignConfig(), came.dump(), TensorType::kBF16);
+  round.Run();
+  CHECK(round.WentJson("generation_config.json") == plain);
 }
 
 TEST_CASE(

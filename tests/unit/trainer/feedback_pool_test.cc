@@ -55,6 +55,19 @@ TEST_CASE("unscorable, hacked, codeless and skill-2 answers are not taken") {
   CHECK(pool.size() == 0);
 }
 
+TEST_CASE("an answer of which no task may be made is passed over for another of its group") {
+  TransitionGroup group = GroupOf({1.0, 2.0, 3.0});
+  for (size_t i = 0; i < 3; ++i) group.transitions[i].grade.source = std::string(10 * (i + 1), 'x');
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    FeedbackPool pool(8, [](const Task& task) { return task.previous_source.size() <= 10; });
+    pool.AddFrom(group, seed);
+    CHECK(pool.Take()->previous_reward == 1.0);
+  }
+  FeedbackPool none(8, [](const Task&) { return false; });
+  none.AddFrom(group, 1);
+  CHECK(none.size() == 0);
+}
+
 TEST_CASE("a program for which nothing is advised is not taken") {
   FeedbackPool pool(8);
   TransitionGroup group = GroupOf({1.0});

@@ -27,6 +27,11 @@ TEST_CASE("rewards within the noise of timing count as equal, beyond it they do 
   CHECK(CountsAsEqual(ComputeGroupStatistics(GroupOf({1.0})), 0.05));
 }
 
+TEST_CASE("identical rewards count as equal also where no spread is too small") {
+  CHECK(CountsAsEqual(ComputeGroupStatistics(GroupOf({1.0, 1.0})), 0));
+  CHECK_FALSE(CountsAsEqual(ComputeGroupStatistics(GroupOf({1.0, 1.0 + 1e-9})), 0));
+}
+
 TEST_CASE("equal programs share the first grade, also where a second grading failed") {
   TransitionGroup group = GroupOf({1.0, 1.2, 0.3, std::nullopt});
   for (const int index : {0, 1, 3}) group.transitions[index].grade.source_sha256 = "aa";

@@ -1,11 +1,14 @@
 #include "trainer/optimiser.h"
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/kernels/muon.h"
 #include "tests/support/catch.h"
 #include "tests/unit/trainer/policy_batch.h"
 
@@ -21,6 +24,13 @@ void FillGradients(Parameters& parameters, float value) {
 
 float FirstOf(const Parameters& parameters, int buffer, const std::string& entry) {
   return parameters.buffer(buffer).const_data_ptr<float>()[parameters.layout().entry(buffer, entry).offset];
+}
+
+// The tensor of the first layer that a checkpoint calls `name`.
+const HfTensorLayout& TensorOf(const ParameterLayout& layout, const std::string& name) {
+  const auto& tensors = layout.hf_tensors();
+  return *std::find_if(tensors.begin(), tensors.end(),
+                       [&](const HfTensorLayout& tensor) { return tensor.name == "model.layers.0." + name; });
 }
 
 }  // namespace
@@ -66,12 +76,39 @@ TEST_CASE("with Muon the matrices of layers move by one step size in every direc
   CHECK(policy.parameters.BufferBytes(0) == with_adamw.parameters.BufferBytes(0));
   CHECK(FirstOf(policy.parameters, 1, "input_norm") == FirstOf(with_adamw.parameters, 1, "input_norm"));
   // A matrix of equal gradients has one direction, of singular value about 1, spread over all elements.
-  const std::vector<int64_t>& shape = policy.parameters.layout().entry(1, "qkv").shape;
+  const std::vector<int64_t>& shape = TensorOf(policy.parameters.layout(), "self_attn.q_proj.weight").shape;
   const double largest = static_cast<double>(std::max(shape[0], shape[1]));
   const double moved = before - FirstOf(policy.parameters, 1, "qkv");
   const double unit = 0.01 * 0.2 * std::sqrt(largest) / std::sqrt(static_cast<double>(shape[0] * shape[1]));
   CHECK(moved > 0.6 * unit);
   CHECK(moved < 1.3 * unit);
+}
+
+TEST_CASE("Muon takes every matrix as a checkpoint has it, also those that are stored as one") {
+  Policy policy = MakePolicy(at::kFloat);
+  const ParameterLayout& layout = policy.parameters.layout();
+  Optimiser optimiser(layout, {.gradient_norm_max = 1e9}, nullptr);
+  const Parameters before = policy.parameters.Clone(at::kFloat);
+  Parameters gradients(layout);
+  gradients.InitRandom(5);
+  for (int i = 0; i < layout.num_buffers(); ++i) {
+    policy.parameters.buffer(i).mutable_grad() = gradients.buffer(i).clone();
+  }
+  optimiser.Step(policy.parameters, 0.01, MatrixUpdate::kMuon);
+  for (const char* name :
+       {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
+        "self_attn.o_proj.weight", "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
+    INFO(name);
+    const HfTensorLayout& tensor = TensorOf(layout, name);
+    at::Tensor expected = before.HfTensor(tensor, at::kFloat).contiguous().clone();
+    const at::Tensor gradient = gradients.HfTensor(tensor, at::kFloat).contiguous();
+    at::Tensor moment = at::zeros_like(expected);
+    std::vector<float> scratch;
+    MuonStep({.learning_rate = 0.01f}, tensor.shape[0], tensor.shape[1], gradient.const_data_ptr<float>(),
+             expected.mutable_data_ptr<float>(), moment.mutable_data_ptr<float>(), &scratch, nullptr);
+    CHECK(at::allclose(policy.parameters.HfTensor(tensor, at::kFloat), expected, 0, 1e-6));
+    CHECK(at::allclose(optimiser.first_moment().HfTensor(tensor, at::kFloat), moment, 0, 1e-6));
+  }
 }
 
 TEST_CASE("a gradient that is not finite changes nothing") {

@@ -7,8 +7,12 @@ namespace warpsmith {
 
 TEST_CASE("progress comes back from its JSON as it was") {
   RunProgress progress;
-  progress.cold_start = {
-      .finished = true, .step = 7, .num_tokens = 1234, .seconds = 0.1, .best_loss = 1.0 / 3};
+  progress.cold_start = {.finished = true,
+                         .step = 7,
+                         .num_tokens = 1234,
+                         .seconds = 0.1,
+                         .best_loss = 1.0 / 3,
+                         .matrix_update = "muon"};
   progress.grpo = {
       .step = 3, .seconds = 2.5, .task_cursor = ~uint64_t{0}, .optimise_cursor = 5, .num_draws = 9};
   progress.grpo.feedback_tasks.push_back({.id = "a#1",
@@ -27,6 +31,7 @@ TEST_CASE("progress comes back from its JSON as it was") {
   REQUIRE(restored.ok());
   CHECK(ProgressToJson(*restored) == ProgressToJson(progress));
   CHECK(restored->cold_start.best_loss == 1.0 / 3);
+  CHECK(restored->cold_start.matrix_update == "muon");
   CHECK(restored->run_id == "00ff");
   CHECK(restored->grpo.optimise_cursor == 5);
   CHECK(restored->grpo.feedback_tasks.front().feedback.advice == 8);

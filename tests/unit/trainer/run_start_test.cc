@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
@@ -30,11 +31,12 @@ class Stage {
   }
 
   // A checkpoint such as the run itself would save, with `more` in its identity.
-  void SaveCheckpoint(const RunIdentity& more = {}) const {
+  void SaveCheckpoint(const RunIdentity& more = {}, const RunProgress& progress = {},
+                      const std::vector<NamedParameters>& tensors = {}) const {
     auto identity = IdentifyRun(configuration, kPrompts);
     REQUIRE(identity.ok());
     identity->insert(more.begin(), more.end());
-    REQUIRE(CheckpointStore(folder() / "checkpoints", 2, *identity).Save({}, 0, {}).ok());
+    REQUIRE(CheckpointStore(folder() / "checkpoints", 2, *identity).Save(progress, 0, tensors).ok());
   }
 
   absl::StatusOr<BegunRun> Begin(const TrainingOptions& options) const {
@@ -143,6 +145,45 @@ TEST_CASE("a run that left its formula to the reward service goes on with that o
   CHECK(settle({"warpsmith-v2"}).ok());
   stage.configuration.grpo.formula = "kevin-v1";
   CHECK(absl::IsFailedPrecondition(begin().status()));
+}
+
+TEST_CASE("SFT does not go on with the moments of another optimiser") {
+  Stage stage;
+  const auto outcome = [&](const ColdStartProgress& progress) {
+    stage.SaveCheckpoint({}, {.cold_start = progress});
+    return stage.Begin({.request = {.resume = true}}).status();
+  };
+  const absl::Status status = outcome({.step = 3, .matrix_update = "muon"});
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("trainer.cold_start.matrix_update is adamw, there it is muon") &&
+                 Catch::Contains("--set trainer.cold_start.matrix_update=muon"));
+  CHECK(outcome({.finished = true, .step = 3, .matrix_update = "muon"}).ok());  // its moments are gone
+  CHECK(outcome({.step = 3}).ok());  // of an older version, which does not tell
+  stage.configuration.cold_start.matrix_update = MatrixUpdate::kMuon;  // the way out
+  CHECK(outcome({.step = 3, .matrix_update = "muon"}).ok());
+}
+
+TEST_CASE("a KL term that is new needs weights after SFT that the checkpoint may lack") {
+  Stage stage;
+  stage.configuration.grpo.loss.kl_weight = 0.1;
+  const auto begin = [&](RunMode mode) {
+    return stage.Begin({.mode = mode, .request = {.resume = true}}).status();
+  };
+  RunProgress progress{.cold_start = {.finished = true}, .policy_version = 2};
+  stage.SaveCheckpoint({}, progress);
+  const absl::Status status = begin(RunMode::kTrain);
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()), Catch::StartsWith("trainer.grpo.kl_weight is 0.1, and ") &&
+                                                Catch::Contains("--set trainer.grpo.kl_weight=0"));
+  CHECK(begin(RunMode::kColdStart).ok());
+  CHECK(stage.Begin({.mode = RunMode::kExport}).ok());
+  Parameters reference{ParameterLayout(TinyModel())};
+  stage.SaveCheckpoint({}, progress, {{kReferenceTensors, &reference}});
+  CHECK(begin(RunMode::kTrain).ok());
+  progress.policy_version = 0;  // the weights are still those after SFT
+  stage.SaveCheckpoint({}, progress);
+  CHECK(begin(RunMode::kTrain).ok());
 }
 
 TEST_CASE("an evaluation holds its own folder, an export none") {

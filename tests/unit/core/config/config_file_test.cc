@@ -172,6 +172,8 @@ TEST_CASE("some sections can be resolved and described without the others") {
   ReadRate(*file);
   CHECK(file->ResolvedYaml({"run"}) == "run:\n  name: x\n");
   CHECK(file->ResolvedYaml({"trainer"}).find("samples") == std::string::npos);
+  CHECK(file->ResolvedValues({"run"}) == std::map<std::string, std::string>{{"run.name", "x"}});
+  CHECK(file->ResolvedValues({"trainer"}).count("trainer.learning_rate") == 1);
   CHECK(file->Reference({"run"}).empty());  // nobody has read it
   CHECK(file->Reference({"trainer"}).find("trainer.learning_rate\t") == 0);
 }

@@ -46,7 +46,7 @@ TEST_CASE("without any variable the process is alone") {
   CHECK(environment->world_size == 1);
 }
 
-TEST_CASE("what torchrun sets is read, and keys carry run and restart") {
+TEST_CASE("what torchrun sets is read, and keys carry the run") {
   const auto environment = Read(kTorchrun);
   REQUIRE(environment.ok());
   CHECK(environment->rank == 3);
@@ -56,7 +56,22 @@ TEST_CASE("what torchrun sets is read, and keys carry run and restart") {
   CHECK(environment->agent_store);
   CHECK(environment->restart_count == 2);
   CHECK(environment->restarts_max == 3);
-  CHECK(environment->KeyPrefix() == "warpsmith/run7/2/");
+  CHECK(environment->KeyPrefix() == "warpsmith/run7/");
+}
+
+TEST_CASE("ranks whose launchers have restarted another number of times look under the same keys") {
+  CHECK(Read(With(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "0"))->KeyPrefix() ==
+        Read(kTorchrun)->KeyPrefix());
+}
+
+TEST_CASE("a local rank needs no LOCAL_WORLD_SIZE, and is bounded by one that is set") {
+  Variables five = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "a.b"}};
+  five["MASTER_PORT"] = "29500";
+  const auto environment = Read(five);
+  REQUIRE(environment.ok());
+  CHECK(environment->local_rank == 1);
+  CHECK(Names(Read(With(five, "LOCAL_RANK", "4")).status(), "LOCAL_RANK is \"4\""));
+  CHECK(Names(Read(With(five, "LOCAL_WORLD_SIZE", "1")).status(), "LOCAL_RANK is \"1\""));
 }
 
 TEST_CASE("a job that Slurm queued again is a restart, also where torchrun counts its own") {
