@@ -22,7 +22,7 @@ namespace warpsmith {
 class RunLeader {
  public:
   // Loads the tasks and waits for the workers. CANCELLED when asked to stop meanwhile; FAILED_PRECONDITION
-  // when one has another model, tokenizer or prompts, or a reward service that cannot grade the tasks.
+  // when one does not agree (CheckAgrees), or has a reward service that cannot grade the tasks.
   // `context` outlives this.
   static absl::StatusOr<std::unique_ptr<RunLeader>> Create(RunContext* context,
                                                            const std::vector<std::string>& rollout_addresses);
