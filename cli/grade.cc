@@ -47,9 +47,15 @@ absl::StatusOr<v1::Device> ParseDevice(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("unknown device '", name, "': use ", AllDeviceNames()));
 }
 
+// A file without the byte order mark, which Python does not take within a text.
+absl::StatusOr<std::string> ReadText(const std::filesystem::path& path, int64_t bytes_max) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, bytes_max));
+  return std::string(WithoutByteOrderMark(text));
+}
+
 absl::StatusOr<v1::Task> ReadTask(const std::filesystem::path& path, v1::CandidateLanguage language) {
   if (const auto address = ParseTaskAddress(path.string())) return ReadTaskLine(*address, language);
-  ASSIGN_OR_RETURN(std::string text, ReadFile(path, kTaskBytesMax));
+  ASSIGN_OR_RETURN(const std::string text, ReadText(path, kTaskBytesMax));
   v1::Task task;
   if (path.extension() == ".json") {
     if (const auto parsed = google::protobuf::util::JsonStringToMessage(text, &task); !parsed.ok()) {
@@ -59,7 +65,7 @@ absl::StatusOr<v1::Task> ReadTask(const std::filesystem::path& path, v1::Candida
   }
   task.set_id(path.stem().string());
   task.set_skill(v1::SKILL_GENERATE);
-  task.set_reference_source(std::move(text));
+  task.set_reference_source(text);
   task.set_language(language);
   return task;
 }
@@ -156,7 +162,7 @@ absl::StatusOr<v1::GradeRequest> MakeGradeRequest(const GradeOptions& options) {
     ASSIGN_OR_RETURN(const v1::Device device, ParseDevice(options.device));
     request.mutable_task()->set_device(device);
   }
-  ASSIGN_OR_RETURN(std::string text, ReadFile(options.candidate, kCandidateBytesMax));
+  ASSIGN_OR_RETURN(std::string text, ReadText(options.candidate, kCandidateBytesMax));
   if (!IsValidUtf8(text))
     return absl::InvalidArgumentError(absl::StrCat(options.candidate.string(), " is not UTF-8 text"));
   request.mutable_candidate()->set_language(language);

@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/utf8.h"
 #include "core/config/nearest_name.h"
 #include "proto/device_names.h"
 #include "proto/language_names.h"
@@ -102,7 +103,8 @@ absl::StatusOr<v1::Task> ReadTaskLine(const TaskAddress& address, v1::CandidateL
     const std::string place = absl::StrCat(address.path.string(), ":", ++number);
     if (absl::StripAsciiWhitespace(part).empty()) continue;
     Struct line;
-    const auto parsed = google::protobuf::util::JsonStringToMessage(std::string(part), &line);
+    const std::string json(WithoutByteOrderMark({part.data(), part.size()}));
+    const auto parsed = google::protobuf::util::JsonStringToMessage(json, &line);
     if (!parsed.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(place, ": is no JSON: ", parsed.ToString()));
     }

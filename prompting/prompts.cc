@@ -1,6 +1,7 @@
 #include "prompting/prompts.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -54,16 +55,37 @@ absl::StatusOr<PromptTemplate> LoadTemplate(const std::filesystem::path& path,
                                                  "; its skill fills ", absl::StrJoin(slots, ", ")));
 }
 
+absl::Status CheckMarks(const PromptTemplate& text, const Tokenizer& tokenizer,
+                        const std::filesystem::path& path, const std::filesystem::path& tokenizer_directory) {
+  const absl::Status marks = text.CheckMarks(tokenizer);
+  if (marks.ok()) return marks;
+  return {marks.code(),
+          absl::StrCat(path.string(), ": ", marks.message(), ": write the marks of ",
+                       (tokenizer_directory / "tokenizer.json").string(), ", or name other data.prompts")};
+}
+
+int32_t AnswerEnd(const PromptTemplate& text, const Tokenizer& tokenizer, const TokenIds& stop_token_ids) {
+  const std::vector<std::string> marks = text.Marks();
+  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
+    const std::optional<int32_t> id = tokenizer.TokenId(*mark);
+    if (id.has_value() && absl::c_linear_search(stop_token_ids, *id)) return *id;
+  }
+  return tokenizer.TokenId(kEndOfTurn).value_or(stop_token_ids[0]);
+}
+
 }  // namespace
 
 absl::StatusOr<Prompts> Prompts::Load(const std::filesystem::path& tokenizer_directory,
                                       const std::filesystem::path& prompts_directory,
                                       const std::filesystem::path& model_directory) {
   ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Load(tokenizer_directory));
-  ASSIGN_OR_RETURN(PromptTemplate generate, LoadTemplate(prompts_directory / "generate.txt", {"reference"}));
+  const std::filesystem::path generate_path = prompts_directory / "generate.txt";
+  const std::filesystem::path optimise_path = prompts_directory / "optimise.txt";
+  ASSIGN_OR_RETURN(PromptTemplate generate, LoadTemplate(generate_path, {"reference"}));
   ASSIGN_OR_RETURN(PromptTemplate optimise,
-                   LoadTemplate(prompts_directory / "optimise.txt",
-                                {"advice", "evidence", "finding", "previous", "reference"}));
+                   LoadTemplate(optimise_path, {"advice", "evidence", "finding", "previous", "reference"}));
+  RETURN_IF_ERROR(CheckMarks(generate, tokenizer, generate_path, tokenizer_directory));
+  RETURN_IF_ERROR(CheckMarks(optimise, tokenizer, optimise_path, tokenizer_directory));
   ASSIGN_OR_RETURN(TokenIds stop, StopTokens(tokenizer, model_directory));
   return Prompts(std::move(tokenizer), std::move(generate), std::move(optimise), std::move(stop));
 }
@@ -73,7 +95,8 @@ Prompts::Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate op
     : tokenizer_(std::move(tokenizer)),
       generate_(std::move(generate)),
       optimise_(std::move(optimise)),
-      stop_token_ids_(std::move(stop_token_ids)) {
+      stop_token_ids_(std::move(stop_token_ids)),
+      answer_end_id_(AnswerEnd(generate_, tokenizer_, stop_token_ids_)) {
   const bool tells = TellsLibraries(generate_) || TellsLibraries(optimise_);
   sha256_ = Sha256Hex(absl::StrCat(generate_.sha256(), optimise_.sha256(), tokenizer_.sha256(),
                                    tells ? Sha256Hex(kNoLibraries) + Sha256Hex(kBlas) : ""));
@@ -100,8 +123,18 @@ absl::StatusOr<std::vector<int32_t>> Prompts::Optimise(const PromptParts& parts)
 
 absl::StatusOr<std::vector<int32_t>> Prompts::Answer(const std::string& text) const {
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer_.Encode(text, SpecialTokens::kAsText));
-  ids.push_back(tokenizer_.TokenId(kEndOfTurn).value_or(stop_token_ids_[0]));
+  ids.push_back(answer_end_id_);
   return ids;
+}
+
+std::vector<TokenizerFile> Prompts::TokenizerFiles() const {
+  std::vector<TokenizerFile> files = tokenizer_.files();
+  const std::string end = tokenizer_.DecodeBytes({&answer_end_id_, 1}, DecodeSpecial::kKeep);
+  for (TokenizerFile& file : files) {
+    const bool names_end = file.name == "tokenizer_config.json" || file.name == "special_tokens_map.json";
+    if (names_end) file.content = WithEosToken(file.content, end);
+  }
+  return files;
 }
 
 }  // namespace warpsmith

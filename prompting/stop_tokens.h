@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,10 +21,15 @@ using TokenIds = std::vector<int32_t>;
 // object and an id that is no number of 32 bits.
 absl::StatusOr<TokenIds> CheckpointStopTokens(const std::filesystem::path& model_directory);
 
-// CheckpointStopTokens, and behind them those of <|im_end|>, which ends a turn of the prompts, and
-// <|endoftext|> that the tokenizer has and the list lacks. INVALID_ARGUMENT for an id that the
+// CheckpointStopTokens, and behind them what the tokenizer has and the list lacks: the ends of a turn
+// and of a text of the families that are known, <|im_end|> and <|endoftext|>, <|eot_id|> and
+// <|end_of_text|>, and the "eos_token" of its tokenizer_config.json. INVALID_ARGUMENT for an id that the
 // tokenizer does not have, and for an empty list: no answer would ever end.
 absl::StatusOr<TokenIds> StopTokens(const Tokenizer& tokenizer, const std::filesystem::path& model_directory);
+
+// Returns the text of a tokenizer_config.json or special_tokens_map.json with `token` as its "eos_token"; the text
+// itself where it is that already, where it names none and where it is no JSON object.
+std::string WithEosToken(const std::string& json_text, const std::string& token);
 
 }  // namespace warpsmith
 

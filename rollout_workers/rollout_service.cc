@@ -130,6 +130,9 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
   response->set_policy_version(status.policy_version);
   response->set_layout_sha256(identity_.layout_sha256);
   response->set_prompts_sha256(identity_.prompts_sha256);
+  response->mutable_model_fields()->insert(identity_.model_fields.begin(), identity_.model_fields.end());
+  response->mutable_stop_token_ids()->Assign(identity_.stop_token_ids.begin(),
+                                             identity_.stop_token_ids.end());
   const std::optional<CudaPlacement>& cuda = worker_->engine().cuda();
   response->set_weights_dtype(DtypeName(cuda.has_value() ? cuda->dtype : DeviceDtype::kFloat32));
   response->set_num_active_samples(status.num_active_samples);

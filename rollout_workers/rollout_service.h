@@ -2,8 +2,11 @@
 #ifndef WARPSMITH_ROLLOUT_WORKERS_ROLLOUT_SERVICE_H_
 #define WARPSMITH_ROLLOUT_WORKERS_ROLLOUT_SERVICE_H_
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -22,6 +25,8 @@ class RolloutService final
   struct Identity {
     std::string layout_sha256;
     std::string prompts_sha256;
+    std::map<std::string, std::string> model_fields;  // FieldsOf (core/model/model_fields.h)
+    std::vector<int32_t> stop_token_ids;
   };
 
   // `worker` and `weights` must outlive this.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,7 @@ struct OfferedWeights {
   std::string dtype;
   std::vector<OfferedBuffer> buffers;
   std::string layout_sha256;
+  std::map<std::string, std::string> model_fields;
   // Of "nccl", and whether the weights are no longer wanted; empty: they are.
   BroadcastPlace place;
   std::function<bool()> is_given_up;

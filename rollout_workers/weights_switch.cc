@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/model_fields.h"
 #include "rollout_workers/weight_transport.h"
 
 namespace warpsmith {
@@ -55,6 +56,12 @@ void WeightsSwitch::DropPreparedOnGpu() {
 }
 
 absl::Status WeightsSwitch::PrepareInTurn(const OfferedWeights& published, absl::Time deadline) {
+  if (const std::string others = DifferingFields(published.model_fields, FieldsOf(config_));
+      !others.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Version ", published.policy_version, " is of a model that computes other logits than this ",
+        "worker's: ", others, ": start both with the same model section"));
+  }
   const std::string sha256 = CombinedSha256(published);
   const EngineStatus status = engine_->status();
   const bool is_broadcast = published.transport == kNcclTransport;

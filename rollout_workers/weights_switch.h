@@ -25,6 +25,7 @@ class WeightsSwitch {
   // The errors of MakeTransport and of its Prepare; then what was prepared before is still there. Weights that are in
   // use or prepared already are not read again. A broadcast is joined all the same, for others wait for this worker:
   // what lay prepared on the GPU goes first, to make room. FAILED_PRECONDITION: a broadcast to an engine that sleeps.
+  // INVALID_ARGUMENT: weights of a model with other ModelFields than `config`, with names and values.
   absl::Status Prepare(const OfferedWeights& published, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Puts the prepared `policy_version` to use as Engine::SwapWeights says; nothing to do if it is in use already.

@@ -15,6 +15,7 @@ OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
                          .path = proto.path(),
                          .dtype = proto.dtype(),
                          .layout_sha256 = proto.layout_sha256(),
+                         .model_fields = {proto.model_fields().begin(), proto.model_fields().end()},
                          .place = {.id = proto.broadcast_group().unique_id(),
                                    .num_ranks = proto.broadcast_group().num_ranks(),
                                    .rank = proto.broadcast_group().rank()}};

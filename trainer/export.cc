@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<NamedFile>> TextFiles(const Prompts& prompts, const S
   std::vector<NamedFile> files = {{"config.json", ConfigJson(prompts, source)},
                                   {"generation_config.json", GenerationConfigJson(prompts, source, sampling)},
                                   {"prompts.json", trained_with.dump(2) + "\n"}};
-  for (const TokenizerFile& file : prompts.tokenizer().files()) files.push_back({file.name, file.content});
+  for (const TokenizerFile& file : prompts.TokenizerFiles()) files.push_back({file.name, file.content});
   for (const char* name : {"generate.txt", "optimise.txt"}) {
     ASSIGN_OR_RETURN(std::string text, ReadFile(prompts_directory / name));
     files.push_back({absl::StrCat("prompt_", name), std::move(text)});

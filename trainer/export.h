@@ -16,7 +16,7 @@ namespace warpsmith {
 //   config.json             as it came, unknown keys included
 //   generation_config.json  as it came, with the sampling that the Coder was trained with and no other
 //   safetensors             each tensor of the type that it had, in files of at most 5 GiB with their index
-//   the tokenizer's files   as they are
+//   the tokenizer's files   as they are, with the "eos_token" that ends an answer
 // and prompts.json (the SHA-256 of what the Coder was trained with) with both templates. A file of
 // which nothing changes keeps its bytes. Where answers end with more tokens than the checkpoint
 // names, eos_token_id of both configurations becomes the whole list.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
+#include "core/base/json_depth.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -60,7 +61,8 @@ absl::StatusOr<std::vector<JsonLine>> ReadJsonLines(const std::filesystem::path&
     auto object =
         std::make_shared<nlohmann::json>(nlohmann::json::parse(line.begin(), line.end(), nullptr, false));
     const std::string place = absl::StrCat(path.string(), ":", number);
-    if (!object->is_object()) return absl::InvalidArgumentError(absl::StrCat(place, ": not a JSON object"));
+    if (!object->is_object() || HasNul({line.data(), line.size()}))
+      return absl::InvalidArgumentError(absl::StrCat(place, ": not a JSON object"));
     lines.emplace_back(place, std::move(object));
   }
   return lines;

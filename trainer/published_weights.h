@@ -3,6 +3,7 @@
 #define WARPSMITH_TRAINER_PUBLISHED_WEIGHTS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct PublishedWeights {
   std::string dtype;
   std::vector<PublishedBuffer> buffers;
   std::string layout_sha256;
+  std::map<std::string, std::string> model_fields;  // FieldsOf (core/model/model_fields.h)
 };
 
 }  // namespace warpsmith

@@ -271,11 +271,7 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
                                  .other_kind = "reward service"});
     }
     if (!status.ok()) return At(worker->address, status);
-    identities.push_back({.layout_sha256 = response.layout_sha256(),
-                          .prompts_sha256 = response.prompts_sha256(),
-                          .formula = response.formula(),
-                          .weights_dtype = response.weights_dtype(),
-                          .context_tokens_max = response.context_tokens_max()});
+    identities.push_back(IdentityFromWire(worker->address, response));
   }
   return identities;
 }

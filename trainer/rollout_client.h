@@ -16,6 +16,7 @@
 #include "trainer/published_weights.h"
 #include "trainer/rollout_wait.h"
 #include "trainer/transition.h"
+#include "trainer/worker_identity.h"
 
 namespace warpsmith {
 
@@ -37,16 +38,6 @@ struct RolloutClientOptions {
   int num_attempts_max = 5;
 };
 
-// Who the workers are, as the trainer needs to know it.
-struct WorkerIdentity {
-  std::string layout_sha256;
-  std::string prompts_sha256;
-  std::string formula;        // of rewards: that of the options, or its reward service's default
-  std::string weights_dtype;  // that it computes with
-  int64_t context_tokens_max =
-      0;  // of prompt and completion together; 0: an older worker, which does not tell
-};
-
 // A worker that dies costs time only: its groups are asked for again, from the others or from its successor,
 // who is given the present weights first; the same seeds give the same answers. One thread at a time.
 class RolloutClient : public GroupGenerator {
@@ -57,7 +48,7 @@ class RolloutClient : public GroupGenerator {
   // Waits until every worker serves, for all of them together no longer than the options say. Errors: those of
   // AwaitAnyServing; INVALID_ARGUMENT names the formulas that there are, where the one of the options is none;
   // FAILED_PRECONDITION what the reward service grades, where it lacks the options' language or a device of theirs;
-  // UNIMPLEMENTED an address at which a server of another kind is. Returns who they are, in the order of their
+  // UNIMPLEMENTED an address at which a server of another kind is. Returns what they are, in the order of their
   // addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 

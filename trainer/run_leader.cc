@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/model_fields.h"
 #include "nlohmann/json.hpp"
 #include "trainer/progress_line.h"
 #include "trainer/task_source.h"
@@ -126,16 +127,16 @@ absl::Status RunLeader::Connect() {
   published_dtype_ = all_compute_in("bfloat16")  ? PublishedDtype::kBfloat16
                      : all_compute_in("float16") ? PublishedDtype::kFloat16
                                                  : PublishedDtype::kAsTrained;
-  const std::string layout = context_.policy.parameters.layout().Sha256();
+  const WorkerIdentity own = {.layout_sha256 = context_.policy.parameters.layout().Sha256(),
+                              .prompts_sha256 = context_.prompts.sha256(),
+                              .model_fields = FieldsOf(context_.configuration.model.config),
+                              .stop_token_ids = context_.prompts.stop_token_ids()};
   for (const WorkerIdentity& worker : *workers) {
     if (worker.context_tokens_max > 0) {
       context_tokens_max_ = std::min(context_tokens_max_, worker.context_tokens_max);
     }
     formulas_.insert(worker.formula);
-    if (worker.layout_sha256 == layout && worker.prompts_sha256 == context_.prompts.sha256()) continue;
-    return absl::FailedPreconditionError(
-        "a rollout worker has another model shape, tokenizer or prompts; start it with the trainer's "
-        "configuration");
+    RETURN_IF_ERROR(CheckAgrees(worker, own));
   }
   return absl::OkStatus();
 }

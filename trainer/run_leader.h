@@ -25,9 +25,8 @@ namespace warpsmith {
 class RunLeader {
  public:
   // Loads the tasks, waits for the workers, and leaves out the tasks whose prompts they have no room for. CANCELLED
-  // when asked to stop meanwhile; FAILED_PRECONDITION when one has another model, tokenizer or prompts, or a reward
-  // service that cannot grade the tasks; INVALID_ARGUMENT where there is room for no task of a file. `context` outlives
-  // this.
+  // when asked to stop meanwhile; FAILED_PRECONDITION when one does not agree (CheckAgrees), or has a reward service
+  // that cannot grade the tasks; INVALID_ARGUMENT where there is room for no task of a file. `context` outlives this.
   static absl::StatusOr<std::unique_ptr<RunLeader>> Create(RunContext* context,
                                                            const std::vector<std::string>& rollout_addresses);
 

@@ -15,6 +15,7 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "core/kernels/memory_checksum.h"
+#include "core/model/model_fields.h"
 #include "trainer/seeds.h"
 
 namespace warpsmith {
@@ -80,7 +81,8 @@ absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parame
   PublishedWeights weights{.policy_version = policy_version,
                            .path = path.string(),
                            .dtype = DtypeName(dtype),
-                           .layout_sha256 = parameters.layout().Sha256()};
+                           .layout_sha256 = parameters.layout().Sha256(),
+                           .model_fields = FieldsOf(parameters.config())};
   ASSIGN_OR_RETURN(const int file, CreateLocked(path));
   int64_t offset = 0;
   for (int index = 0; index < parameters.num_buffers(); ++index) {

@@ -210,6 +210,17 @@ absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, c
   return group;
 }
 
+WorkerIdentity IdentityFromWire(const std::string& address, const v1::GetStatusResponse& wire) {
+  return {.address = address,
+          .layout_sha256 = wire.layout_sha256(),
+          .prompts_sha256 = wire.prompts_sha256(),
+          .formula = wire.formula(),
+          .weights_dtype = wire.weights_dtype(),
+          .model_fields = {wire.model_fields().begin(), wire.model_fields().end()},
+          .stop_token_ids = {wire.stop_token_ids().begin(), wire.stop_token_ids().end()},
+          .context_tokens_max = wire.context_tokens_max()};
+}
+
 v1::WeightsManifest ManifestToWire(const PublishedWeights& weights) {
   v1::WeightsManifest wire;
   wire.set_policy_version(weights.policy_version);
@@ -217,6 +228,7 @@ v1::WeightsManifest ManifestToWire(const PublishedWeights& weights) {
   wire.set_path(weights.path);
   wire.set_dtype(weights.dtype);
   wire.set_layout_sha256(weights.layout_sha256);
+  wire.mutable_model_fields()->insert(weights.model_fields.begin(), weights.model_fields.end());
   for (const PublishedBuffer& buffer : weights.buffers) {
     v1::WeightsBuffer& entry = *wire.add_buffers();
     entry.set_name(buffer.name);

@@ -8,6 +8,7 @@
 #include "trainer/group_generator.h"
 #include "trainer/published_weights.h"
 #include "trainer/transition.h"
+#include "trainer/worker_identity.h"
 #include "warpsmith/v1/rollout_service.pb.h"
 
 namespace warpsmith {
@@ -25,6 +26,9 @@ v1::GenerateGroupsRequest RequestToWire(const GenerateRequest& request, const st
 // 0 to num_samples - 1, or another policy version than asked for decoded one of them.
 absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, const Task& task,
                                               const GenerateRequest& request, const TransitionLimits& limits);
+
+// The worker at `address`, as it says itself.
+WorkerIdentity IdentityFromWire(const std::string& address, const v1::GetStatusResponse& wire);
 
 v1::WeightsManifest ManifestToWire(const PublishedWeights& weights);
 

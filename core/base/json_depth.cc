@@ -20,4 +20,6 @@ bool NestsDeeperThan(std::string_view json, int depth_max) {
   return false;
 }
 
+bool HasNul(std::string_view json) { return json.find('\0') != std::string_view::npos; }
+
 }  // namespace warpsmith

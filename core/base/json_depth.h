@@ -1,4 +1,4 @@
-// How deep JSON text nests, asked before it is parsed.
+// What JSON text of others is asked before it is parsed.
 #ifndef WARPSMITH_CORE_BASE_JSON_DEPTH_H_
 #define WARPSMITH_CORE_BASE_JSON_DEPTH_H_
 
@@ -13,6 +13,10 @@ constexpr int kJsonDepthMax = 64;
 // depth, but copying, comparing and writing what it made recurse, until the stack ends: JSON of others is
 // asked first. Of text that is no JSON the answer means nothing.
 bool NestsDeeperThan(std::string_view json, int depth_max = kJsonDepthMax);
+
+// Whether the text has a NUL byte, which no JSON has: the parser takes it for the end, and what follows would not be
+// seen.
+bool HasNul(std::string_view json);
 
 }  // namespace warpsmith
 

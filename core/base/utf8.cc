@@ -83,6 +83,11 @@ size_t IncompleteUtf8Suffix(std::string_view text) {
   return 0;
 }
 
+std::string_view WithoutByteOrderMark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.substr(0, kMark.size()) == kMark ? text.substr(kMark.size()) : text;
+}
+
 std::string_view CutUtf8(std::string_view text, size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   const std::string_view head = text.substr(0, bytes_max);

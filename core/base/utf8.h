@@ -14,6 +14,9 @@ size_t Utf8CharacterLength(std::string_view text);
 
 bool IsValidUtf8(std::string_view text);
 
+// `text` without the byte order mark, EF BB BF, that some editors put before a file.
+std::string_view WithoutByteOrderMark(std::string_view text);
+
 // `text` with each maximal invalid part as one U+FFFD (Unicode 15, section 3.9, "substitution of maximal
 // subparts"): what Python's and Rust's lossy decoding give.
 std::string ReplaceInvalidUtf8(std::string_view text);

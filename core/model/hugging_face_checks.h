@@ -18,7 +18,8 @@
 
 namespace warpsmith {
 
-// INVALID_ARGUMENT for a name that the architecture does not have. "lm_head.weight" of tied embeddings is allowed.
+// INVALID_ARGUMENT for a name that the architecture does not have. "lm_head.weight" of tied embeddings is allowed: see
+// CheckTiedHead.
 absl::Status CheckTensorNames(const ParameterLayout& layout, const std::vector<std::string>& names);
 
 // INVALID_ARGUMENT for all types but F32, BF16 and F16.
@@ -26,6 +27,10 @@ absl::Status CheckTensorType(const TensorInfo& info);
 
 // INVALID_ARGUMENT for another shape than the layout's.
 absl::Status CheckTensorShape(const HfTensorLayout& tensor, absl::Span<const int64_t> shape);
+
+// Checks that the head of tied embeddings, where the files have one, is the embedding: INVALID_ARGUMENT for another
+// shape or value, the types aside. transformers 5 computes with such a head, and with tied embeddings none is computed.
+absl::Status CheckTiedHead(const ParameterLayout& layout, const TensorDirectory& files);
 
 // INVALID_ARGUMENT: the checkpoint has no such tensor; or its values are infinite or NaN.
 absl::Status MissingTensor(const ParameterLayout& layout, const HfTensorLayout& tensor);

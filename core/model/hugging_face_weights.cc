@@ -49,7 +49,8 @@ absl::Status LoadHuggingFaceWeights(const std::filesystem::path& directory, Para
     for (const TensorView* view : files.tensors()) {
       ASSIGN_OR_RETURN(tensors[view->info.name], TensorOf(*view));
     }
-    return parameters.FromHf(tensors);
+    RETURN_IF_ERROR(parameters.FromHf(tensors));
+    return CheckTiedHead(parameters.layout(), files);
   } catch (const std::exception& error) {
     return FailedInTorch(absl::StrCat("reading the weights of ", directory.string()), error);
   }

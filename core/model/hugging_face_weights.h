@@ -20,8 +20,9 @@ using TensorTypes = std::map<std::string, TensorType>;
 
 // Reads the safetensors of `directory` (one file, or shards with an index) into `parameters`,
 // converting F32, BF16 and F16 to their dtype; float32 holds each of them exactly. The errors of
-// TensorDirectory; INVALID_ARGUMENT for another element type and for tensors that are not the
-// model's, the values being unspecified then; INTERNAL with LibTorch's message where it fails.
+// TensorDirectory; INVALID_ARGUMENT for another element type, for tensors that are not the model's
+// and for another head beside tied embeddings, the values being unspecified then; INTERNAL with
+// LibTorch's message where it fails.
 absl::Status LoadHuggingFaceWeights(const std::filesystem::path& directory, Parameters& parameters);
 
 // The types of the tensors of `directory`; reads the files' headers alone. The same errors.

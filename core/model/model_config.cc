@@ -147,7 +147,8 @@ absl::Status ReadSizes(const Json& json, const Architecture& architecture, Model
   RETURN_IF_ERROR(ReadField(json, "intermediate_size", Presence::kRequired, &config->intermediate_size));
   RETURN_IF_ERROR(ReadField(json, "num_hidden_layers", Presence::kRequired, &config->num_hidden_layers));
   RETURN_IF_ERROR(ReadField(json, "num_attention_heads", Presence::kRequired, &config->num_attention_heads));
-  RETURN_IF_ERROR(ReadField(json, "num_key_value_heads", Presence::kRequired, &config->num_key_value_heads));
+  config->num_key_value_heads = config->num_attention_heads;
+  RETURN_IF_ERROR(ReadField(json, "num_key_value_heads", Presence::kOptional, &config->num_key_value_heads));
   config->max_position_embeddings = architecture.max_position_embeddings;
   RETURN_IF_ERROR(
       ReadField(json, "max_position_embeddings", Presence::kOptional, &config->max_position_embeddings));

@@ -20,7 +20,8 @@
 
 namespace warpsmith {
 
-// The names and defaults of Hugging Face; sizes have no default and must be given.
+// The names and defaults of Hugging Face; sizes have no default and must be given, but for num_key_value_heads in a
+// config.json.
 struct ModelConfig {
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
@@ -69,7 +70,8 @@ void VisitFields(Config& config, const Visit& visit) {
 // 4096 layers and 10^13 parameters; not both qkv_bias and qk_norm, which no architecture above has.
 absl::Status ValidateModelConfig(const ModelConfig& config);
 
-// Reads the text of a `config.json`, with transformers' defaults. Refuses what is not computed, by name: another
+// Reads the text of a `config.json`, with transformers' defaults: num_key_value_heads, for one, is num_attention_heads
+// where it is absent or null. Refuses what is not computed, by name: another
 // architecture or rope type, a bias that the architecture has not by default, sliding windows, another activation
 // than silu, quantised weights, rotation of a part of a head.
 absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json_text);

@@ -58,8 +58,8 @@ class Parameters {
   absl::Status CheckFitsFloat16(int index) const;
   absl::Status CheckFitsFloat16(const HfTensorLayout& tensor) const;
   // Takes every tensor of the layout from `tensors`, converting dtypes. INVALID_ARGUMENT on a missing name, a
-  // wrong shape, a name that the architecture does not have (a tied "lm_head.weight" is allowed and ignored) and a
-  // value that is not finite; the values are unspecified then.
+  // wrong shape, a name that the architecture does not have (a tied "lm_head.weight" is allowed and ignored:
+  // CheckTiedHead compares it) and a value that is not finite; the values are unspecified then.
   absl::Status FromHf(const std::map<std::string, at::Tensor>& tensors);
 
   // The bytes of buffer `index` (CPU only), valid until it is written or destroyed; and their replacement,

@@ -37,6 +37,7 @@ using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr size_t kReadBytes = 64 << 10;  // at a time
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr size_t kAheadBytes = 4 << 10;  // read of a next request while the present one waits for its answer
 
 inline std::string Chunk(std::string_view piece) {
@@ -72,6 +73,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection<Stream
   PlainStream& lowest() { return beast::get_lowest_layer(stream_); }
   void Read();
   void ReadMore(bool has_begun);
+  void Continue();
   void Received(Error error);
   void WatchForClose();
   void SetOpen(bool is_open);
@@ -133,6 +135,7 @@ void HttpConnection<Stream>::ReadMore(bool has_begun) {
   const Error error = reader_->Take(&buffer_);
   if (error || reader_->done()) return Received(error);
   if (has_ended_) return Close();  // an end is told once
+  if (reader_->TakeExpectation()) return Continue();
   stream_.async_read_some(
       buffer_.prepare(beast::read_size(buffer_, kReadBytes)),
       [self = this->shared_from_this(), has_begun](Error read_error, size_t num_bytes) {
@@ -143,6 +146,15 @@ void HttpConnection<Stream>::ReadMore(bool has_begun) {
         }
         self->ReadMore(true);
       });
+}
+
+// The client waits for this before it sends the body; what is over a limit was refused before.
+template <class Stream>
+void HttpConnection<Stream>::Continue() {
+  asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
+                    [self = this->shared_from_this()](Error error, size_t) {
+                      error ? self->Close() : self->ReadMore(true);
+                    });
 }
 
 template <class Stream>

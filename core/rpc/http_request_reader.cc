@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "core/base/absl_view.h"
 #include "core/rpc/http_target.h"
 
 namespace warpsmith {
@@ -36,6 +38,13 @@ Error HttpRequestReader::Take(beast::flat_buffer* buffer) {
     if (error) return error;
   }
   return {};
+}
+
+bool HttpRequestReader::TakeExpectation() {
+  if (has_told_expectation_ || !parser_.is_header_done() || parser_.is_done()) return false;
+  const auto expected = View(parser_.get()[http::field::expect]);
+  has_told_expectation_ = version() == 11 && absl::EqualsIgnoreCase(AbslView(expected), "100-continue");
+  return has_told_expectation_;
 }
 
 Error HttpRequestReader::Check(bool in_header, size_t num_bytes) const {

@@ -24,6 +24,10 @@ class HttpRequestReader {
 
   bool done() const { return parser_.is_done(); }
 
+  // Returns true once a request: where its header is there and asks for "100 Continue" before the body comes (RFC 9110,
+  // section 10.1.1).
+  bool TakeExpectation();
+
   // Once done.
   unsigned version() const { return parser_.get().version(); }
   bool keep_alive() const { return parser_.get().keep_alive(); }
@@ -35,6 +39,7 @@ class HttpRequestReader {
   const size_t header_bytes_max_;
   const size_t body_bytes_max_;
   size_t num_taken_ = 0;
+  bool has_told_expectation_ = false;
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
 };
 

@@ -15,17 +15,21 @@ int HexDigit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+// The byte that the escape at `text[at]` stands for; nothing where none is there.
+std::optional<char> EscapeAt(std::string_view text, size_t at) {
+  const bool is_escape =
+      text[at] == '%' && at + 2 < text.size() && HexDigit(text[at + 1]) >= 0 && HexDigit(text[at + 2]) >= 0;
+  if (!is_escape) return std::nullopt;
+  return static_cast<char>(HexDigit(text[at + 1]) * 16 + HexDigit(text[at + 2]));
+}
+
+// Of an HTML form.
 std::string Decoded(std::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape =
-        text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 && HexDigit(text[i + 2]) >= 0;
-    if (is_escape) {
-      decoded.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
-      i += 2;
-    } else {
-      decoded.push_back(text[i] == '+' ? ' ' : text[i]);
-    }
+    const std::optional<char> byte = EscapeAt(text, i);
+    decoded.push_back(byte.has_value() ? *byte : text[i] == '+' ? ' ' : text[i]);
+    if (byte.has_value()) i += 2;
   }
   return decoded;
 }
@@ -34,6 +38,17 @@ std::string Decoded(std::string_view text) {
 
 std::string_view PathOf(std::string_view target) {
   return target.substr(0, std::min(target.find('?'), target.size()));
+}
+
+std::optional<std::string> DecodedPath(std::string_view path) {
+  std::string decoded;
+  for (size_t i = 0; i < path.size(); ++i) {
+    const std::optional<char> byte = EscapeAt(path, i);
+    if (path[i] == '%' && !byte.has_value()) return std::nullopt;
+    decoded.push_back(byte.value_or(path[i]));
+    if (byte.has_value()) i += 2;
+  }
+  return decoded;
 }
 
 std::map<std::string, std::string> QueryOf(std::string_view target) {

@@ -3,6 +3,7 @@
 #define WARPSMITH_CORE_RPC_HTTP_TARGET_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,10 @@ namespace warpsmith {
 
 // What comes before the question mark, percent escapes as they came.
 std::string_view PathOf(std::string_view target);
+
+// The bytes of a path that its percent escapes stand for (RFC 3986, section 2.1), a plus sign as it is; nothing where a
+// percent sign begins no escape.
+std::optional<std::string> DecodedPath(std::string_view path);
 
 // Names and values, decoded as of an HTML form; of equal names the last. An escape that is none stays as it
 // is.

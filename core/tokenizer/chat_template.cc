@@ -95,6 +95,12 @@ size_t LastQuery(const std::vector<ChatMessage>& messages) {
   return found == messages.rend() ? messages.size() - 1 : static_cast<size_t>(messages.rend() - found) - 1;
 }
 
+std::vector<const char*> ChatMlMarks() { return {"<|im_start|>", "<|im_end|>"}; }
+
+std::vector<const char*> Llama3Marks() {
+  return {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
+}
+
 absl::Status CheckMessages(const std::vector<ChatMessage>& messages) {
   if (messages.empty()) return absl::InvalidArgumentError("the conversation has no message");
   for (const ChatMessage& message : messages) {
@@ -130,6 +136,17 @@ std::string TemplateOfConfig(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<ChatTemplate> ChatTemplate::Of(const Tokenizer& tokenizer) {
+  ASSIGN_OR_RETURN(ChatTemplate written, Written(tokenizer));
+  const bool is_llama = written.family_ == Family::kLlama3 || written.family_ == Family::kLlama3Dated;
+  for (const char* const mark : is_llama ? Llama3Marks() : ChatMlMarks()) {
+    if (tokenizer.TokenId(mark).has_value()) continue;
+    return absl::UnimplementedError(absl::StrCat("the checkpoint's chat template is ", written.name(),
+                                                 ", and its tokenizer has no token for the mark ", mark));
+  }
+  return written;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::Written(const Tokenizer& tokenizer) {
   std::string jinja;
   for (const TokenizerFile& file : tokenizer.files()) {
     if (file.name == "chat_template.jinja") return Recognise(file.content);

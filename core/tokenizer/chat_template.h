@@ -44,7 +44,8 @@ struct ChatOptions {
 class ChatTemplate {
  public:
   // From chat_template.jinja or tokenizer_config.json beside the tokenizer; a tokenizer without either that
-  // has <|im_start|> and <|im_end|> speaks ChatML. UNIMPLEMENTED, with a reason, for any other.
+  // has <|im_start|> and <|im_end|> speaks ChatML. UNIMPLEMENTED, with a reason, for any other, and for a format whose
+  // marks are no tokens of the tokenizer: they would be read as text.
   static absl::StatusOr<ChatTemplate> Of(const Tokenizer& tokenizer);
 
   // From the text of a template alone.
@@ -73,6 +74,7 @@ class ChatTemplate {
   using Pieces = std::vector<Piece>;
 
   ChatTemplate() = default;
+  static absl::StatusOr<ChatTemplate> Written(const Tokenizer& tokenizer);
   bool RecogniseChatMl(const std::string& jinja);
   bool RecogniseLlama3(const std::string& jinja);
   absl::StatusOr<Pieces> Lay(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/base/utf8.h"
 
 namespace warpsmith {
 namespace {
@@ -22,6 +22,24 @@ constexpr int64_t kFileBytesMax = 1 << 20;
 bool IsSlotName(std::string_view name) {
   const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !name.empty() && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+struct MarkBars {
+  std::string_view begin, end;
+};
+constexpr MarkBars kMarkBars[] = {{"<|", "|>"}, {"<\uFF5C", "\uFF5C>"}};
+
+// The mark that `text` begins with; empty: none.
+std::string_view MarkAt(std::string_view text) {
+  for (const auto& [begin, end] : kMarkBars) {
+    if (text.substr(0, begin.size()) != begin) continue;
+    const size_t close = text.find(end, begin.size());
+    if (close == std::string_view::npos) continue;
+    const std::string_view mark = text.substr(0, close + end.size());
+    const bool has_name = close > begin.size() && mark.find_first_of(" \t\r\n") == std::string_view::npos;
+    if (has_name) return mark;
+  }
+  return "";
 }
 
 absl::Status NotASlot(std::string_view text, size_t at) {
@@ -36,8 +54,8 @@ absl::Status NotASlot(std::string_view text, size_t at) {
 }  // namespace
 
 absl::StatusOr<PromptTemplate> PromptTemplate::Load(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(std::string text, ReadFile(path, kFileBytesMax));
-  absl::StatusOr<PromptTemplate> parsed = Parse(std::move(text));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kFileBytesMax));
+  absl::StatusOr<PromptTemplate> parsed = Parse(std::string(WithoutByteOrderMark(text)));
   if (parsed.ok()) return parsed;
   return absl::Status(parsed.status().code(), absl::StrCat(path.string(), ": ", parsed.status().message()));
 }
@@ -67,6 +85,28 @@ std::vector<std::string> PromptTemplate::slot_names() const {
     if (part.is_slot) names.insert(part.text);
   }
   return {names.begin(), names.end()};
+}
+
+std::vector<std::string> PromptTemplate::Marks() const {
+  std::vector<std::string> marks;
+  for (const Part& part : parts_) {
+    const std::string_view text = part.is_slot ? "" : std::string_view(part.text);
+    for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
+      if (const std::string_view mark = MarkAt(text.substr(at)); !mark.empty()) marks.emplace_back(mark);
+    }
+  }
+  return marks;
+}
+
+absl::Status PromptTemplate::CheckMarks(const Tokenizer& tokenizer) const {
+  for (const std::string& mark : Marks()) {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.Encode(mark, SpecialTokens::kParse));
+    if (ids.size() == 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the mark ", Escape(mark, 100),
+                                                   " is no token of the tokenizer but ", ids.size(),
+                                                   ", and would be read as text"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PromptTemplate::CheckSlots(const PromptSlots& slots) const {

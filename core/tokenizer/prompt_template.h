@@ -26,7 +26,7 @@ using PromptSlots = std::map<std::string, std::string>;
 // edge of a slot.
 class PromptTemplate {
  public:
-  // NOT_FOUND; INVALID_ARGUMENT as Parse.
+  // Reads a file, its byte order mark aside. NOT_FOUND; INVALID_ARGUMENT as Parse.
   static absl::StatusOr<PromptTemplate> Load(const std::filesystem::path& path);
 
   // INVALID_ARGUMENT, with line and column, for braces {{ that are no slot.
@@ -38,6 +38,13 @@ class PromptTemplate {
 
   // The prompt as text, for logs and dumps; the same errors.
   absl::StatusOr<std::string> RenderText(const PromptSlots& slots) const;
+
+  // Returns the marks of the literal text in their order, <|im_start|> and the like: "<|" to "|>" without spaces, also
+  // with the wide bars of U+FF5C. Those of slots are text.
+  std::vector<std::string> Marks() const;
+
+  // INVALID_ARGUMENT naming the first mark that is not one token of `tokenizer`: it would be read as text.
+  absl::Status CheckMarks(const Tokenizer& tokenizer) const;
 
   // The names of the slots, sorted, each once.
   std::vector<std::string> slot_names() const;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/tokenizer/tokenizer.h"
 
@@ -19,6 +20,9 @@ class StreamingDecoder {
 
   // The text that `id` completes; often empty.
   std::string Push(int32_t id);
+
+  // Bytes that begin a character which no id has completed yet.
+  std::string_view held_back() const { return held_back_; }
 
   // What is still held back, as U+FFFD. The decoder is then as new.
   std::string Finish();

@@ -61,7 +61,7 @@ def read_source(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(SOURCE_BYTES_MAX + 1)
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal("not_text", "the file is not UTF-8", str(error), "save it as UTF-8") from None
 

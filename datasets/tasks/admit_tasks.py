@@ -128,7 +128,7 @@ def main() -> int:
     arguments = parser.parse_args()
     refused = checked = 0
     for path in arguments.files:
-        for line in path.read_text(encoding="utf-8").splitlines()[:: arguments.every]:
+        for line in path.read_text(encoding="utf-8-sig").splitlines()[:: arguments.every]:
             task = json.loads(line)
             admission = admit(task["reference_source"])
             checked += 1

@@ -89,6 +89,7 @@ class ListAnswer {
 
 absl::StatusOr<std::vector<v1::GradeRequest>> ParseList(const std::string& body) {
   if (NestsDeeperThan(body)) return absl::InvalidArgumentError("the body nests too deeply");
+  if (HasNul(body)) return absl::InvalidArgumentError("the body has a NUL byte, which JSON has not");
   const nlohmann::json list = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   const bool is_list =
       list.is_object() && list.size() == 1 && list.contains("requests") && list["requests"].is_array();

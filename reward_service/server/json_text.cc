@@ -34,6 +34,7 @@ std::string ToJson(const google::protobuf::Message& message) {
 
 absl::Status ParseJson(const std::string& text, google::protobuf::Message* message) {
   if (NestsDeeperThan(text)) return absl::InvalidArgumentError("the body nests too deeply");
+  if (HasNul(text)) return absl::InvalidArgumentError("the body has a NUL byte, which JSON has not");
   auto parsed = google::protobuf::util::JsonStringToMessage(text, message);
   if (parsed.ok()) return absl::OkStatus();
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -24,7 +24,7 @@ struct AnswerToken {
 
   std::string bytes;  // special tokens included; need not be UTF-8
   float log_prob = 0;
-  int64_t text_offset = 0;                // characters of the tokens before it
+  int64_t text_offset = 0;  // in characters of the text, of the first that has bytes of the token
   std::vector<Alternative> alternatives;  // most probable first; the token itself may be among them
 };
 
@@ -57,14 +57,15 @@ class AnswerText {
   int64_t num_tokens() const { return num_tokens_; }
 
  private:
-  void Record(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens);
+  void Record(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens, int64_t text_offset);
+  int64_t OffsetOf(int32_t token_id) const;
 
   const Tokenizer* tokenizer_;
   StreamingDecoder decoder_;
   StopStrings stops_;
   AnswerPiece piece_;
   int64_t num_tokens_ = 0;
-  int64_t num_characters_ = 0;
+  int64_t num_characters_ = 0;  // that are certain, also behind a stop string
 };
 
 }  // namespace warpsmith::openai

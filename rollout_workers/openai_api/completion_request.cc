@@ -4,8 +4,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/json_depth.h"
 #include "core/base/status_macros.h"
 #include "rollout_workers/openai_api/request_fields.h"
@@ -110,14 +112,14 @@ void ReadStream(RequestFields* fields, CompletionRequest* request) {
 std::optional<std::string> ContentOf(const Json& content) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array() || content.empty()) return std::nullopt;
-  std::string joined;
+  std::vector<std::string> texts;
   for (const Json& part : content) {
     const bool is_text = part.is_object() && part.size() == 2 && part.value("type", Json()) == "text" &&
                          part.value("text", Json()).is_string();
     if (!is_text) return std::nullopt;
-    absl::StrAppend(&joined, joined.empty() ? "" : "\n", part["text"].get_ref<const std::string&>());
+    texts.push_back(part["text"].get<std::string>());
   }
-  return joined;
+  return absl::StrJoin(texts, "\n");
 }
 
 absl::StatusOr<ChatMessage> ReadMessage(const Json& message, size_t index) {
@@ -229,6 +231,7 @@ void ReadText(RequestFields* fields, CompletionRequest* request) {
 
 absl::StatusOr<CompletionRequest> ParseCompletionRequest(ApiKind kind, std::string_view body) {
   if (NestsDeeperThan(body)) return absl::InvalidArgumentError("the body nests too deeply");
+  if (HasNul(body)) return absl::InvalidArgumentError("the body has a NUL byte, which JSON has not");
   const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return absl::InvalidArgumentError("the body is no JSON object");
   CompletionRequest request{.kind = kind};

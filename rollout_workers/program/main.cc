@@ -24,6 +24,7 @@
 #include "core/distributed/nccl_environment.h"
 #include "core/model/hugging_face_checks.h"
 #include "core/model/initial_seed.h"
+#include "core/model/model_fields.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "core/rpc/server_address.h"
@@ -120,7 +121,10 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before newer ones can be published
   WeightsSwitch weights(config.model, &worker.engine());
   RolloutService service(&worker, &weights,
-                         {.layout_sha256 = LayoutSha256(config.model), .prompts_sha256 = prompts.sha256()});
+                         {.layout_sha256 = LayoutSha256(config.model),
+                          .prompts_sha256 = prompts.sha256(),
+                          .model_fields = FieldsOf(config.model),
+                          .stop_token_ids = prompts.stop_token_ids()});
   const std::string name = v1::RolloutService::service_full_name();
   ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
                    RpcServer::Start({.address = flags.address, .address_key = "--address"},

@@ -1,17 +1,18 @@
 #include "rollout_workers/serving/openai_door.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/http_target.h"
 #include "core/rpc/status.h"
 #include "rollout_workers/openai_api/api_error.h"
 #include "rollout_workers/openai_api/completion_reply.h"
@@ -33,6 +34,13 @@ absl::Status Loading() {
 absl::Status NoSuchPath(const HttpRequest& request) {
   return absl::NotFoundError(absl::StrCat("there is no ", Escape(request.method, 16), " ",
                                           Escape(request.path, 128), "; docs/serving.md says what there is"));
+}
+
+absl::Status NoEscape(const HttpRequest& request) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the path ", Escape(request.path, 128),
+                   " has a % without two hexadecimal digits behind it; a % itself is "
+                   "%25"));
 }
 
 // The token of "Bearer TOKEN"; the scheme's name in any case (RFC 9110, section 11.1).
@@ -99,22 +107,22 @@ absl::Status OpenAiDoor::CheckModel(const std::string& name) const {
 
 void OpenAiDoor::HandleKnown(const std::shared_ptr<HttpExchange>& exchange) const {
   const HttpRequest& request = exchange->request();
+  const std::optional<std::string> path = DecodedPath(request.path);
+  if (!path.has_value()) return exchange->Respond(ApiErrorResponse(NoEscape(request)));
   const bool is_get = request.method == "GET", is_post = request.method == "POST";
-  if (is_post && request.path == "/v1/chat/completions") return Complete(openai::ApiKind::kChat, exchange);
-  if (is_post && request.path == "/v1/completions") return Complete(openai::ApiKind::kText, exchange);
+  if (is_post && path == "/v1/chat/completions") return Complete(openai::ApiKind::kChat, exchange);
+  if (is_post && path == "/v1/completions") return Complete(openai::ApiKind::kText, exchange);
   const ServedModel& model = *model_;
-  if (is_get && request.path == kModelsPath) {
+  if (is_get && path == kModelsPath) {
+    return exchange->Respond({.body = openai::ModelListReply(model.name, model.created, model.context_tokens_max)});
+  }
+  if (is_get && absl::StartsWith(*path, absl::StrCat(AbslView(kModelsPath), "/"))) {
+    const absl::Status here = CheckModel(path->substr(kModelsPath.size() + 1));
     return exchange->Respond(
-        {.body = openai::ModelListReply(model.name, model.created, model.context_tokens_max)});
+        here.ok() ? HttpResponse{.body = openai::ModelReply(model.name, model.created, model.context_tokens_max)}
+                  : openai::ApiErrorResponse(here));
   }
-  if (is_get && absl::StartsWith(request.path, absl::StrCat(AbslView(kModelsPath), "/"))) {
-    const std::string name = request.path.substr(kModelsPath.size() + 1);
-    const absl::Status here = CheckModel(absl::StrReplaceAll(name, {{"%2F", "/"}}));
-    return exchange->Respond(here.ok() ? HttpResponse{.body = openai::ModelReply(model.name, model.created,
-                                                                                 model.context_tokens_max)}
-                                       : openai::ApiErrorResponse(here));
-  }
-  if (is_get && request.path == "/metrics") {
+  if (is_get && path == "/metrics") {
     return exchange->Respond(
         {.content_type = "text/plain; version=0.0.4", .body = Metrics(service_.load()->engine().status())});
   }

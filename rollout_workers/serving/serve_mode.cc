@@ -64,6 +64,12 @@ void Announce(const ServeOptions& options, const ServedModel& model) {
                        "; conversations as ",
                        model.chat_template.ok() ? model.chat_template->name()
                                                 : std::string(model.chat_template.status().message())));
+  if (!model.not_applied.empty()) {
+    LogWarning(absl::StrCat(
+        (options.model / "generation_config.json").string(), ": ", absl::StrJoin(model.not_applied, ", "),
+        " is not applied: answers may differ from those of programs that do; docs/serving.md "
+        "says what requests can ask for"));
+  }
   const bool is_local =
       absl::StartsWith(options.address, "127.") || absl::StartsWith(options.address, "localhost:");
   if (options.token_file.empty() && !is_local) {

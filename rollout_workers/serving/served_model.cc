@@ -1,47 +1,20 @@
 #include "rollout_workers/serving/served_model.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/base/file.h"
-#include "core/base/json_depth.h"
 #include "core/base/status_macros.h"
 #include "rollout_workers/openai_api/api_error.h"
+#include "rollout_workers/serving/generation_defaults.h"
 
 namespace warpsmith::serving {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int64_t kFileBytesMax = int64_t{1} << 20;
 // As vLLM has it: a client that sends a tiny temperature wants no chance. Log-probs are then those of temperature 1.
 constexpr double kGreedyBelow = 1e-5;
 constexpr int kTextTokensDefault = 16;  // of POST /v1/completions, as OpenAI's reference has it
-
-// The numbers of generation_config.json, and the API's for what it lacks. Its do_sample, which switches
-// sampling on in transformers, is not read: here a temperature of 0 switches it off.
-absl::StatusOr<SamplingParameters> ReadDefaults(const std::filesystem::path& directory) {
-  SamplingParameters defaults;
-  const std::filesystem::path path = directory / "generation_config.json";
-  const absl::StatusOr<std::string> text = ReadFile(path, kFileBytesMax);
-  if (absl::IsNotFound(text.status())) return defaults;
-  RETURN_IF_ERROR(text.status());
-  const Json json = NestsDeeperThan(*text) ? Json() : Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return absl::InvalidArgumentError(path.string() + " is not a JSON object");
-  const auto number = [&](const char* name, double otherwise) {
-    return json.value(name, Json()).is_number() ? json[name].get<double>() : otherwise;
-  };
-  defaults.temperature = number("temperature", defaults.temperature);
-  defaults.top_p = number("top_p", defaults.top_p);
-  defaults.min_p = number("min_p", defaults.min_p);
-  defaults.top_k = static_cast<int>(std::clamp(number("top_k", 0), 0.0, 1e9));
-  const absl::Status valid = Validate(defaults);
-  if (valid.ok()) return defaults;
-  return absl::InvalidArgumentError(absl::StrCat(path.string(), ": ", valid.message()));
-}
 
 absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t wanted) {
   const int64_t most = config.max_position_embeddings;
@@ -110,7 +83,7 @@ absl::StatusOr<ServedModel> LoadServedModel(const std::filesystem::path& directo
                                                    config.vocab_size));
   }
   ASSIGN_OR_RETURN(TokenIds stop_token_ids, StopTokens(tokenizer, directory));
-  ASSIGN_OR_RETURN(const SamplingParameters defaults, ReadDefaults(directory));
+  ASSIGN_OR_RETURN(GenerationDefaults defaults, ReadGenerationDefaults(directory));
   absl::StatusOr<ChatTemplate> chat_template = ChatTemplate::Of(tokenizer);
   return ServedModel{.name = name,
                      .created = absl::ToUnixSeconds(absl::Now()),
@@ -119,7 +92,8 @@ absl::StatusOr<ServedModel> LoadServedModel(const std::filesystem::path& directo
                      .tokenizer = std::move(tokenizer),
                      .chat_template = std::move(chat_template),
                      .stop_token_ids = std::move(stop_token_ids),
-                     .defaults = defaults};
+                     .defaults = defaults.sampling,
+                     .not_applied = std::move(defaults.not_applied)};
 }
 
 absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model,

@@ -26,7 +26,9 @@ struct ServedModel {
   Tokenizer tokenizer;
   absl::StatusOr<ChatTemplate> chat_template;  // UNIMPLEMENTED: prompts of texts alone
   TokenIds stop_token_ids;
-  SamplingParameters defaults;  // of the checkpoint's generation_config.json
+  // Of the checkpoint's generation_config.json: see GenerationDefaults.
+  SamplingParameters defaults;
+  std::vector<std::string> not_applied;
 };
 
 inline constexpr int64_t kContextTokensDefault = 4096;

@@ -36,6 +36,15 @@ def test_a_context_too_small_for_the_trainers_answers_is_refused_by_key() -> Non
     assert "rollout.context_tokens_max: is 100, and trainer.grpo.sampling.answer_tokens_max is 256" in refused.stderr
 
 
+def test_prompts_of_another_family_than_the_tokenizers_are_refused_by_mark_and_file(tmp_path: Path) -> None:
+    for name in ("generate.txt", "optimise.txt"):
+        text = (Path("datasets/prompts/small") / name).read_text()
+        (tmp_path / name).write_text(text.replace("<|im_end|>", "<|eot_id|>"))
+    refused = _config(Path("configs/smoke.yaml"), f"data.prompts={tmp_path}")
+    assert refused.returncode == 1
+    assert f"{tmp_path}/generate.txt: the mark <|eot_id|> is no token of the tokenizer" in refused.stderr
+
+
 def test_the_faults_of_all_sections_are_named_at_once_and_once(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     text = Path("configs/smoke.yaml").read_text()

@@ -102,7 +102,10 @@ TEST_CASE(
   };
   CHECK(*ask("hash-of-answer") == "hash-of-answer");
   CHECK(*ask("") == "hash-of-answer");
-  CHECK(rig.Status().formula() == "");
+  const v1::GetStatusResponse status = rig.Status();
+  CHECK(status.formula() == "");
+  CHECK(status.model_fields().at("rms_norm_eps") == "1e-06");
+  CHECK(status.stop_token_ids_size() == 2);
   const absl::Status unknown = ask("kevin-v1").status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK_THAT(std::string(unknown.message()), Catch::Contains("it has hash-of-answer"));

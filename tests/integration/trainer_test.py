@@ -353,6 +353,11 @@ def test_a_run_does_not_begin_that_the_reward_service_cannot_grade(rig: Rig, set
     assert "it grades cpp, kernelbench_python, on cpu" in message
 
 
+def test_a_worker_that_computes_other_logits_is_refused_by_the_field(rig: Rig) -> None:
+    message = rig.refused("other_model", "--set", "model.rope_theta=5000")
+    assert "its model is not the trainer's: rope_theta is 10000.0, not 5000.0" in message
+
+
 def test_an_evaluation_of_a_finished_run_leaves_its_records_alone(rig: Rig, run: Path) -> None:
     before = {name: (run / name).read_bytes() for name in ("metrics.jsonl", "transitions.jsonl", "summary.json")}
     command = rig.command("undisturbed", "--mode", "eval")

@@ -32,6 +32,17 @@ TEST_CASE("A KernelBench file becomes a task of skill 1, a program a source") {
   CHECK(request->formula() == "stitchcuda-v1");
 }
 
+TEST_CASE("A byte order mark is no part of a task or a program") {
+  const Files files;
+  GradeOptions options{.task = files.Write("relu.py", "\uFEFFclass Model: pass"),
+                       .candidate = files.Write("relu.cc", "\uFEFFint run;"),
+                       .language = "cpp"};
+  CHECK(MakeGradeRequest(options)->task().reference_source() == "class Model: pass");
+  CHECK(MakeGradeRequest(options)->candidate().source() == "int run;");
+  options.task = files.Write("task.json", "\uFEFF{\"id\": \"t\"}");
+  CHECK(MakeGradeRequest(options)->task().id() == "t");
+}
+
 TEST_CASE("A Markdown file is a whole answer") {
   const Files files;
   const absl::StatusOr<v1::GradeRequest> request =

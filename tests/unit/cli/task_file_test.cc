@@ -45,6 +45,14 @@ TEST_CASE("A task is found by its id, with all that its line says") {
   CHECK(file.Read("relu_1")->family() == "own");
 }
 
+TEST_CASE("A byte order mark before the file or a line is passed over") {
+  const TaskFile file(
+      "\uFEFF{\"id\": \"a\", \"reference_source\": \"x\"}\n\uFEFF{\"id\": \"b\", \"reference_source\": "
+      "\"y\"}\n");
+  CHECK(file.Read("a")->reference_source() == "x");
+  CHECK(file.Read("b")->reference_source() == "y");
+}
+
 TEST_CASE("A line may say its device, and one that is none is refused") {
   const auto line = [](const std::string& device) {
     return "{\"id\": \"a\", \"reference_source\": \"x\", \"device\": \"" + device + "\"}\n";

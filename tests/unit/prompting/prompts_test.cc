@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_replace.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "tests/support/catch.h"
@@ -51,6 +52,52 @@ TEST_CASE("templates with other slots are refused") {
   CHECK(absl::IsInvalidArgument(status));
   CHECK_THAT(std::string(status.message()),
              Catch::Contains("generate.txt has the slots previous, reference"));
+}
+
+TEST_CASE("prompts of another family than the tokenizer's are refused by mark and file") {
+  const TemporaryDirectory directory;
+  for (const char* const foreign : {"generate.txt", "optimise.txt"}) {
+    for (const char* const name : {"generate.txt", "optimise.txt"}) {
+      std::string text = ReadFile(std::string("datasets/prompts/small/") + name).value();
+      if (name == std::string(foreign)) text += "<|eot_id|>";
+      REQUIRE(WriteFileAtomically(directory.path() / name, text).ok());
+    }
+    const absl::Status status = Prompts::Load("datasets/tokenizer/small", directory.path(), "").status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains(std::string(foreign) + ": the mark <|eot_id|> is no token") &&
+                   Catch::Contains("datasets/tokenizer/small/tokenizer.json"));
+  }
+}
+
+TEST_CASE("an answer ends as the turns of its prompt do, and so the tokenizer of the export") {
+  // The demo's tokenizer and prompts with the marks of Llama 3; <|im_end|> becomes <|eot_id|>.
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& from, const std::string& name) {
+    const std::string text =
+        absl::StrReplaceAll(ReadFile(from + "/" + name).value(), {{"<|im_start|>", "<|start_header_id|>"},
+                                                                  {"<|im_end|>", "<|eot_id|>"},
+                                                                  {"<|endoftext|>", "<|end_of_text|>"}});
+    REQUIRE(WriteFileAtomically(directory.path() / name, text).ok());
+  };
+  for (const char* const name : {"tokenizer.json", "tokenizer_config.json"})
+    write("datasets/tokenizer/small", name);
+  for (const char* const name : {"generate.txt", "optimise.txt"}) write("datasets/prompts/small", name);
+  const std::string eos = R"({"eos_token": {"content": "<|end_of_text|>", "lstrip": false}, "a": null})";
+  REQUIRE(WriteFileAtomically(directory.path() / "special_tokens_map.json", eos).ok());
+  REQUIRE(WriteFileAtomically(directory.path() / "generation_config.json", "{\"eos_token_id\": 0}").ok());
+  const Prompts prompts = Prompts::Load(directory.path(), directory.path(), directory.path()).value();
+  const int32_t end_of_turn = prompts.tokenizer().TokenId("<|eot_id|>").value();
+  CHECK(prompts.stop_token_ids() == TokenIds{0, end_of_turn});
+  CHECK(prompts.answer_end_id() == end_of_turn);
+  CHECK(prompts.Answer("a")->back() == end_of_turn);
+  const std::vector<TokenizerFile> files = prompts.TokenizerFiles(), came = prompts.tokenizer().files();
+  REQUIRE(files.size() == 3);
+  CHECK(files[0].content == came[0].content);
+  CHECK(files[1].content == came[1].content);  // says so already
+  CHECK(files[2].name == "special_tokens_map.json");
+  CHECK_THAT(files[2].content,
+             Catch::Contains("\"content\": \"<|eot_id|>\"") && Catch::Contains("\"lstrip\": false"));
 }
 
 TEST_CASE("a prompt does not depend on how the programs in it end") {

@@ -77,6 +77,33 @@ TEST_CASE("a tokenizer without any token that ends an answer is refused, unless 
   CHECK(StopTokens(tokenizer, Model("{\"eos_token_id\": 9}").path()).value() == TokenIds{9});
 }
 
+TEST_CASE("what the tokenizer's own configuration says ends an answer, behind the known tokens") {
+  const TemporaryDirectory folder;
+  std::filesystem::copy_file("datasets/tokenizer/small/tokenizer.json", folder.path() / "tokenizer.json");
+  const auto stops_with = [&](const std::string& eos) {
+    REQUIRE(
+        WriteFileAtomically(folder.path() / "tokenizer_config.json", "{\"eos_token\": " + eos + "}").ok());
+    return StopTokens(Tokenizer::Load(folder.path()).value(), "").value();
+  };
+  const TokenIds known = Stops("");
+  const int32_t other = Small().TokenId("</think>").value();
+  CHECK(stops_with("\"</think>\"") == TokenIds{known[0], known[1], other});
+  CHECK(stops_with("{\"content\": \"</think>\"}") == TokenIds{known[0], known[1], other});
+  for (const char* const none : {"null", "\"<|im_end|>\"", "\"no such token\"", "7", "[]"})
+    CHECK(stops_with(none) == known);
+}
+
+TEST_CASE("eos_token of a tokenizer's file is exchanged, and all else kept") {
+  CHECK(WithEosToken(R"({"b": 1, "eos_token": "<|endoftext|>", "a": 2})", "<|im_end|>") ==
+        "{\n  \"b\": 1,\n  \"eos_token\": \"<|im_end|>\",\n  \"a\": 2\n}\n");
+  CHECK_THAT(WithEosToken(R"({"eos_token": null})", "<|im_end|>"), Catch::Contains("\"<|im_end|>\""));
+  for (const char* const text :
+       {R"({"eos_token": "<|im_end|>"})", R"({"eos_token": {"content": "<|im_end|>"}})",
+        R"({"pad_token": "<|endoftext|>"})", "[]", "no JSON"}) {
+    CHECK(WithEosToken(text, "<|im_end|>") == text);
+  }
+}
+
 TEST_CASE("ids that are none, that the tokenizer lacks, and files that are no JSON are refused") {
   for (const char* value : {"-1", "1.5", "\"2\"", "[1, \"2\"]", "[[1]]", "4294967296", "true"}) {
     CHECK_THAT(Refusal(Model(std::string("{\"eos_token_id\": ") + value + "}").path()),

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "core/model/model_fields.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/weights_file.h"
@@ -103,6 +104,21 @@ TEST_CASE("other weights under a version in use are read, not taken for those") 
   other.policy_version = 3;
   std::filesystem::remove(other.path);
   CHECK(absl::IsNotFound(bench.Prepare(other)));
+}
+
+TEST_CASE("weights of a model with another rope_theta are refused before they are read, with both values") {
+  Bench bench;
+  OfferedWeights offered = bench.Write(3);
+  offered.model_fields = FieldsOf(Tiny());
+  CHECK(bench.Prepare(offered).ok());
+  ModelConfig other = Tiny();
+  other.rope_theta = 5000;
+  offered.model_fields = FieldsOf(other);
+  const absl::Status refused = bench.Prepare(offered);
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::Contains(": rope_theta is 5000.0, not 10000.0: start both"));
+  CHECK(bench.Commit(3).ok());
 }
 
 TEST_CASE("weights that cannot be read leave what was prepared before") {

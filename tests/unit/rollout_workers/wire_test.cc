@@ -11,6 +11,7 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   proto.set_dtype("float32");
   proto.set_transport("cuda_memory");
   proto.set_layout_sha256("l");
+  (*proto.mutable_model_fields())["rope_theta"] = "5000.0";
   proto.mutable_broadcast_group()->set_unique_id("unique");
   proto.mutable_broadcast_group()->set_num_ranks(3);
   proto.mutable_broadcast_group()->set_rank(2);
@@ -25,6 +26,7 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   CHECK(weights.path == "/tmp/w");
   CHECK(weights.dtype == "float32");
   CHECK(weights.layout_sha256 == "l");
+  CHECK(weights.model_fields == std::map<std::string, std::string>{{"rope_theta", "5000.0"}});
   REQUIRE(weights.buffers.size() == 1);
   CHECK(weights.buffers[0].name == "layers.0");
   CHECK(weights.buffers[0].offset_bytes == 64);

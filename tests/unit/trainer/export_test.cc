@@ -88,12 +88,12 @@ class Export {
   }
 
   // Import, no update, export.
-  void Run(const Sampling& sampling = kSampling) {
+  void Run(const Sampling& sampling = kSampling, const std::filesystem::path& tokenizer = kTokenizer) {
     const SourceModel source = ReadSourceModel(model_, PaddedConfig()).value();
     Parameters parameters{ParameterLayout(PaddedConfig())};
     REQUIRE(LoadHuggingFaceWeights(model_, parameters).ok());
     std::filesystem::rename(model_, root_.path() / "gone");  // read at the start, not at the end
-    const Prompts prompts = Prompts::Load(kTokenizer, kPrompts, root_.path() / "gone").value();
+    const Prompts prompts = Prompts::Load(tokenizer, kPrompts, root_.path() / "gone").value();
     REQUIRE(ExportHuggingFace(parameters, prompts, source, kPrompts, sampling, root_.path() / "export").ok());
     model_ = root_.path() / "gone";
   }
@@ -162,6 +162,19 @@ TEST_CASE(
   CHECK(base.WentJson("config.json") == expected);
   CHECK(base.WentJson("generation_config.json").at("eos_token_id") == all);
   CHECK(base.WentJson("generation_config.json").at("pad_token_id") == 7);
+}
+
+TEST_CASE("the tokenizer of an export ends texts with the token that ends an answer") {
+  Export base(ForeignConfig(), ForeignGenerationConfig(Id("<|endoftext|>")), TensorType::kBF16);
+  const TemporaryDirectory tokenizer;
+  std::filesystem::copy_file(std::string(kTokenizer) + "/tokenizer.json",
+                             tokenizer.path() / "tokenizer.json");
+  REQUIRE(WriteFileAtomically(tokenizer.path() / "tokenizer_config.json",
+                              R"({"eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"})")
+              .ok());
+  base.Run(kSampling, tokenizer.path());
+  const Json expected = {{"eos_token", "<|im_end|>"}, {"pad_token", "<|endoftext|>"}};
+  CHECK(base.WentJson("tokenizer_config.json") == expected);
 }
 
 TEST_CASE("a checkpoint without generation_config.json gets one") {

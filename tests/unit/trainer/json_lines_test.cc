@@ -42,6 +42,16 @@ TEST_CASE("a missing key takes its fallback, a list of other things is refused")
 
 TEST_CASE("broken JSON is refused with its line") {
   CHECK(absl::IsInvalidArgument(ReadText("{\"a\": \"x\"}\n{\"a\": ").status()));
+  for (const std::string& behind : {std::string("x"), std::string("{}"), std::string("\0x", 2)}) {
+    CHECK(absl::IsInvalidArgument(ReadText("{\"a\": \"x\"}" + behind).status()));
+  }
+}
+
+TEST_CASE("a byte order mark before a file or a line is passed over") {
+  const auto lines = ReadText("\uFEFF{\"a\": \"x\"}\n\uFEFF{\"a\": \"y\"}\n");
+  REQUIRE(lines.ok());
+  CHECK(lines->at(0).Text("a").value() == "x");
+  CHECK(lines->at(1).Text("a").value() == "y");
 }
 
 }  // namespace warpsmith

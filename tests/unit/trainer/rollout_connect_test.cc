@@ -38,6 +38,8 @@ struct CpuWorker : v1::RolloutService::Service {
     }
     if (request->has_formula()) response->set_formula("kevin-v1");
     response->set_layout_sha256("layout");
+    (*response->mutable_model_fields())["rope_theta"] = "5000.0";
+    response->add_stop_token_ids(2);
     return grpc::Status::OK;
   }
 
@@ -64,7 +66,11 @@ TEST_CASE("a worker that waits for its reward service is waited for in words") {
 
 TEST_CASE("a formula that the reward service lacks is refused when the client connects") {
   const CpuWorker worker;
-  CHECK(worker.Connect({})->front().layout_sha256 == "layout");
+  const WorkerIdentity identity = worker.Connect({})->front();
+  CHECK(identity.address == worker.server->address());
+  CHECK(identity.layout_sha256 == "layout");
+  CHECK(identity.model_fields.at("rope_theta") == "5000.0");
+  CHECK(identity.stop_token_ids == std::vector<int32_t>{2});
   for (const char* formula : {"", "kevin-v1"}) {
     CHECK(worker.Connect({.formula = formula})->front().formula == "kevin-v1");
   }

@@ -14,6 +14,7 @@
 #include "core/base/sha256.h"
 #include "core/base/unique_fd.h"
 #include "core/kernels/memory_checksum.h"
+#include "core/model/model_fields.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/policy_batch.h"
@@ -47,6 +48,7 @@ TEST_CASE("published weights are the buffers one after the other, each with its 
   for (const PublishedBuffer& buffer : published->buffers) {
     CHECK(Sha256Hex(bytes.substr(buffer.offset_bytes, buffer.length_bytes)) == buffer.sha256);
   }
+  CHECK(published->model_fields == FieldsOf(policy.parameters.config()));
   for (uint64_t version = 4; version < 8; ++version) {
     REQUIRE(publisher.Write(policy.parameters, version).ok());
   }

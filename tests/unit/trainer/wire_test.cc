@@ -216,4 +216,11 @@ TEST_CASE("a group that cannot be believed as a whole is refused") {
   CHECK(Refused(exchanged, "task \"b\""));
 }
 
+TEST_CASE("a manifest says what decides the logits of the trainer's model") {
+  const v1::WeightsManifest manifest =
+      ManifestToWire({.layout_sha256 = "l", .model_fields = {{"rope_theta", "5000.0"}}});
+  CHECK(manifest.layout_sha256() == "l");
+  CHECK(manifest.model_fields().at("rope_theta") == "5000.0");
+}
+
 }  // namespace warpsmith

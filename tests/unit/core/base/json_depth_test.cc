@@ -27,5 +27,11 @@ TEST_CASE("brackets within text do not count, whatever quotes stand there") {
   CHECK_FALSE(NestsDeeperThan("\"[[\\", 0));
 }
 
+TEST_CASE("a NUL byte is seen wherever it stands") {
+  CHECK(HasNul(std::string_view("{}\0x", 4)));
+  CHECK(HasNul(std::string_view("\0", 1)));
+  CHECK_FALSE(HasNul("{\"a\": \"\\u0000\"}"));
+}
+
 }  // namespace
 }  // namespace warpsmith

@@ -57,6 +57,11 @@ TEST_CASE("an unfinished character at the end is counted") {
   CHECK(IncompleteUtf8Suffix("\xe0\x9f") == 0);
 }
 
+TEST_CASE("a byte order mark is taken from the front, once") {
+  CHECK(WithoutByteOrderMark("\uFEFFa\uFEFF") == "a\uFEFF");
+  for (const char* const text : {"", "a", "\xEF\xBB", "a\uFEFF"}) CHECK(WithoutByteOrderMark(text) == text);
+}
+
 TEST_CASE("a cut falls between characters") {
   const std::string text =
       "a\xe2\x82\xac"

@@ -67,6 +67,30 @@ TEST_CASE("the architecture says what a config.json does not, and a lone model_t
   CHECK(ArchitectureOf(llama) == "LlamaForCausalLM");
 }
 
+TEST_CASE("keys of a config.json that are absent or null have the defaults of transformers") {
+  const std::string sizes =
+      R"("vocab_size": 9, "hidden_size": 48, "intermediate_size": 16, "num_hidden_layers": 1,
+      "num_attention_heads": 4)";
+  const std::string nulls =
+      R"(, "num_key_value_heads": null, "head_dim": null, "max_position_embeddings": null, "rms_norm_eps": null,
+      "rope_theta": null, "rope_scaling": null, "rope_parameters": null, "tie_word_embeddings": null,
+      "attention_bias": null, "mlp_bias": null, "hidden_act": null, "layer_types": null,
+      "use_sliding_window": null, "partial_rotary_factor": null, "quantization_config": null})";
+  for (const char* const type : {"qwen3", "qwen2", "llama"}) {
+    INFO(type);
+    const std::string begin = absl::StrCat(R"({"model_type": ")", type, R"(", )", sizes);
+    const ModelConfig absent = ParseModelConfig(begin + "}").value();
+    CHECK(absent.num_key_value_heads == 4);
+    CHECK(absent.rms_norm_eps == 1e-6);
+    CHECK(absent.rope_theta == 10000);
+    CHECK(absent.rope_scaling == RopeScaling());
+    CHECK_FALSE(absent.tie_word_embeddings);
+    CHECK(ParseModelConfig(begin + nulls).value() == absent);
+    CHECK(ErrorOf(begin + R"(, "num_key_value_heads": 3})") ==
+          "model config: num_attention_heads is 4, but must be a multiple of num_key_value_heads, 3");
+  }
+}
+
 TEST_CASE("another architecture is refused with those that there are") {
   CHECK(ErrorOf(R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral"})") ==
         "model config: architectures is [\"MixtralForCausalLM\"], but must be Qwen3ForCausalLM, "

@@ -70,6 +70,17 @@ TEST_CASE("a body has its limit, and what frames it counts") {
   CHECK(Reading(trailing).error == http::error::body_limit);
 }
 
+TEST_CASE("an expectation is told once, behind the header, where a body is still to come") {
+  const std::string head = "Expect: 100-Continue\r\nContent-Length: 2\r\n\r\n";
+  Reading waiting("POST / HTTP/1.1\r\n" + head);
+  CHECK(waiting.reader.TakeExpectation());
+  CHECK_FALSE(waiting.reader.TakeExpectation());
+  CHECK_FALSE(Reading("POST / HTTP/1.1\r\nExpect: 100-continue\r\n").reader.TakeExpectation());
+  CHECK_FALSE(Reading("POST / HTTP/1.0\r\n" + head).reader.TakeExpectation());
+  CHECK_FALSE(Reading("POST / HTTP/1.1\r\n" + head + "ok").reader.TakeExpectation());
+  CHECK_FALSE(Reading("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n").reader.TakeExpectation());
+}
+
 TEST_CASE("what is no HTTP is an error") {
   CHECK(Reading("\x16\x03\x01 what is this\r\n\r\n").error != Error());
   CHECK(Reading("GET / HTTP/1.1\r\nno field\r\n\r\n").error != Error());

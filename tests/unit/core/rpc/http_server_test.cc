@@ -72,6 +72,22 @@ TEST_CASE("a request may come byte by byte") {
   CHECK(client.Receive().body == "POST /slow ok");
 }
 
+TEST_CASE("a client that waits for 100 Continue is told to go on, once, or refused at once") {
+  const auto server = Echo({.body_bytes_max = 10});
+  HttpClient client(server->address());
+  for (const char* const path : {"/1", "/2"}) {
+    client.Send(std::string("POST ") + path +
+                " HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    CHECK(client.Receive().status == 100);
+    client.Send("ok");
+    const HttpReply reply = client.Receive();
+    CHECK(reply.status == 200);
+    CHECK(reply.body == std::string("POST ") + path + " ok");
+  }
+  client.Send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n");
+  CHECK(client.Receive().status == 413);
+}
+
 TEST_CASE("answers may come late and from another thread") {
   Holding holding;
   HttpClient client(holding.server->address());

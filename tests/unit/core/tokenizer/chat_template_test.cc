@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -166,6 +168,16 @@ TEST_CASE("the template comes from the checkpoint's files, else from the tokeniz
   const std::string without = absl::StrReplaceAll(ReadFile("tests/data/tokenizer/fixture.json").value(),
                                                   {{"<|im_start|>", "<|begin|>"}});
   CHECK(absl::IsUnimplemented(ChatTemplate::Of(Tokenizer::Parse(without).value()).status()));
+}
+
+TEST_CASE("a template of another family than the tokenizer's is refused by the mark that is no token") {
+  const TemporaryDirectory folder;
+  std::filesystem::copy_file("datasets/tokenizer/small/tokenizer.json", folder.path() / "tokenizer.json");
+  REQUIRE(WriteFileAtomically(folder.path() / "chat_template.jinja", Marks().at("llama3")).ok());
+  CHECK(ChatTemplate::Of(Tokenizer::Load(folder.path()).value()).status() ==
+        absl::UnimplementedError(
+            "the checkpoint's chat template is Llama 3, and its tokenizer has no token for "
+            "the mark <|begin_of_text|>"));
 }
 
 TEST_CASE("a date is the one that is asked for, else the template's own, else today's") {

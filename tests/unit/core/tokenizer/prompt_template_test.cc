@@ -47,6 +47,23 @@ TEST_CASE("no slot can forge a special token, not even with the literal text aro
   }
 }
 
+TEST_CASE("marks are those of the literal text, and each must be one token") {
+  const Tokenizer tokenizer = Fixture();
+  const auto marks = [](const std::string& text) { return PromptTemplate::Parse(text)->Marks(); };
+  CHECK(marks(kChat) == std::vector<std::string>{"<|im_start|>", "<|im_end|>", "<|im_start|>"});
+  CHECK(marks("a <|b|><｜User｜><|c") == std::vector<std::string>{"<|b|>", "<｜User｜>"});
+  CHECK(marks("<|> <||> <| x |> #include <dlpack/dlpack.h> <|{{x}}|> a<|\n|>").empty());
+  CHECK(PromptTemplate::Parse(kChat)->CheckMarks(tokenizer).ok());
+  CHECK(PromptTemplate::Parse("{{x}} <vector>")->CheckMarks(tokenizer).ok());
+  for (const char* const foreign : {"<|eot_id|>", "<｜User｜>"}) {
+    const absl::Status status = PromptTemplate::Parse(kChat + foreign)->CheckMarks(tokenizer);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains(" is no token of the tokenizer but "));
+  }
+  CHECK_THAT(std::string(PromptTemplate::Parse("<|eot_id|>")->CheckMarks(tokenizer).message()),
+             Catch::StartsWith("the mark <|eot_id|> is no token"));
+}
+
 TEST_CASE("slots are the template's own, each given") {
   const Tokenizer tokenizer = Fixture();
   const PromptTemplate two = PromptTemplate::Parse("{{b}} and {{a_1}} and {{b}}").value();
@@ -85,6 +102,8 @@ TEST_CASE("a template is loaded from a file, which errors name") {
   TemporaryDirectory directory;
   const auto path = directory.path() / "p.txt";
   REQUIRE(WriteFileAtomically(path, kChat).ok());
+  CHECK(PromptTemplate::Load(path).value().sha256() == Sha256Hex(kChat));
+  REQUIRE(WriteFileAtomically(path, "\uFEFF" + kChat).ok());
   CHECK(PromptTemplate::Load(path).value().sha256() == Sha256Hex(kChat));
   REQUIRE(WriteFileAtomically(path, "{{").ok());
   CHECK(PromptTemplate::Load(path).status().message().find(path.string()) == 0);

@@ -91,8 +91,10 @@ def test_a_flat_folder_is_taken_and_its_names_are_the_ids(tmp_path: Path, monkey
     for name, forward in (("my relu.py", "torch.relu(x)"), ("tanh.py", "torch.tanh(x)"), ("19_Exp.py", "torch.exp(x)")):
         (folder / name).write_text(_PROBLEM.format(forward=forward), encoding="utf-8")
     (folder / "my_relu.py").write_text(_PROBLEM.format(forward="torch.sin(x)"), encoding="utf-8")
+    (folder / "19_Exp.py").write_text(_PROBLEM.format(forward="torch.exp(x)"), encoding="utf-8-sig")
     (folder / "notes.txt").write_text("no task", encoding="utf-8")
     assert _import_flat(monkeypatch, folder, "--hold-out", "tanh") == 0
+    assert not _lines(tmp_path, "train.jsonl")[0]["reference_source"].startswith("\ufeff")
     assert [(task["id"], task["family"]) for task in _lines(tmp_path, "train.jsonl")] == [
         ("19_Exp", "own_tasks"),
         ("my_relu", "own_tasks"),

@@ -120,6 +120,8 @@ TEST_CASE("a list is answered in its order, refused requests included") {
   CHECK(responses[7]["error"]["status"] == "INVALID_ARGUMENT");
   CHECK(served.Post("/v1/grades", {{"requests", nlohmann::json::array()}}).status == 400);
   CHECK(served.Post("/v1/grades", list).status == 400);
+  const std::string whole = nlohmann::json{{"requests", list}}.dump();
+  CHECK(HttpClient(served.server->address()).Post("/v1/grades", whole + std::string("\0x", 2)).status == 400);
 }
 
 TEST_CASE("bodies that nest deeply are refused, and the service lives on") {

@@ -16,6 +16,17 @@ TEST_CASE("a message survives its JSON, and fields at their default are spelt ou
   CHECK_THAT(ToJson(request), Catch::Contains("\"formula\":\"\""));
 }
 
+TEST_CASE("bytes behind the value are refused, also behind a NUL byte, with which the parser would end") {
+  v1::GradeRequest request;
+  const std::string value = "{\"candidate\": {\"language\": \"cpp\"}}";
+  CHECK(ParseJson(value, &request).ok());
+  CHECK(ParseJson(value + " \n", &request).ok());
+  for (const std::string& behind :
+       {std::string("x"), std::string("{}"), std::string("\0", 1), std::string("\0{}", 3)}) {
+    CHECK(absl::IsInvalidArgument(ParseJson(value + behind, &request)));
+  }
+}
+
 TEST_CASE("what is no such message is refused in words") {
   v1::GradeRequest request;
   for (const std::string text :

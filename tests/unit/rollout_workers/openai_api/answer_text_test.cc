@@ -94,15 +94,45 @@ TEST_CASE("what could have stood in a token's place is shown with it, and is no 
   CHECK_THAT(piece.text, !Catch::Contains("im_end"));
 }
 
-TEST_CASE("offsets count the characters of the tokens before") {
+TEST_CASE("an offset says where in the text a token begins, in characters") {
+  // A special token, which is no text, and characters of several tokens lie before the last tokens.
+  std::vector<int32_t> ids = Ids("äb<|im_start|> 漢c 🎉d");
   AnswerText answer(&Fixture(), {});
-  for (const int32_t id : Ids("äb c")) answer.Push({id, -1});
+  for (const int32_t id : ids) answer.Push({id, -1});
+  answer.PushEnd({Ids("<|im_end|>")[0], -1});
+  answer.Finish();
   const AnswerPiece piece = answer.Take();
-  int64_t offset = 0;
-  for (const AnswerToken& token : piece.tokens) {
-    CHECK(token.text_offset == offset);
-    for (const char byte : ReplaceInvalidUtf8(token.bytes)) offset += (byte & 0xc0) != 0x80;
+  REQUIRE(piece.text == "äb 漢c 🎉d");
+  std::vector<size_t> begins;  // of characters, in bytes, and the end
+  for (size_t i = 0; i <= piece.text.size(); ++i) {
+    if (i == piece.text.size() || (piece.text[i] & 0xc0) != 0x80) begins.push_back(i);
   }
+  size_t num_cut = 0;
+  for (const AnswerToken& token : piece.tokens) {
+    const size_t begin = begins.at(static_cast<size_t>(token.text_offset));
+    INFO(token.bytes << " at " << token.text_offset);
+    if (!IsValidUtf8(token.bytes)) {
+      ++num_cut;
+    } else if (token.bytes[0] != '<') {
+      CHECK(piece.text.substr(begin, token.bytes.size()) == token.bytes);
+    }
+  }
+  CHECK(num_cut >= 4);
+  CHECK(begins.at(static_cast<size_t>(piece.tokens.back().text_offset)) == piece.text.size());
+}
+
+TEST_CASE("behind a character that is cut short, which is U+FFFD, offsets go on") {
+  const int32_t cut = Ids("🎉")[0], ok = Ids("ok")[0];
+  AnswerText answer(&Fixture(), {});
+  for (const int32_t id : {cut, ok, cut}) answer.Push({id, -1});
+  answer.PushEnd({Ids("<|im_end|>")[0], -1});
+  answer.Finish();
+  const AnswerPiece piece = answer.Take();
+  const std::string shown = Fixture().Decode({&ok, 1}, DecodeSpecial::kKeep);
+  REQUIRE(piece.text == "\uFFFD" + shown + "\uFFFD");
+  const auto length = static_cast<int64_t>(shown.size());
+  const int64_t expected[] = {0, 1, 1 + length, 2 + length};
+  for (size_t i = 0; i < 4; ++i) CHECK(piece.tokens.at(i).text_offset == expected[i]);
 }
 
 }  // namespace warpsmith::openai

@@ -77,6 +77,28 @@ TEST_CASE("messages may come in parts, with reasoning, and as clients echo them"
   CHECK(request.messages[2].reasoning == "why");
 }
 
+TEST_CASE("parts are joined by line breaks, also those that are empty") {
+  const auto joined = [](const std::vector<std::string>& texts) {
+    Json parts = Json::array();
+    for (const std::string& text : texts) parts.push_back({{"type", "text"}, {"text", text}});
+    return Parse({{"model", "m"}, {"messages", {{{"role", "user"}, {"content", parts}}}}})
+        ->messages[0]
+        .content;
+  };
+  CHECK(joined({"", "", "b"}) == "\n\nb");
+  CHECK(joined({"a", "", ""}) == "a\n\n");
+  CHECK(joined({""}).empty());
+}
+
+TEST_CASE("bytes behind the value are refused, also behind a NUL byte") {
+  const std::string value = R"({"model": "m", "prompt": "a"})";
+  CHECK(ParseCompletionRequest(ApiKind::kText, value + " \n").ok());
+  for (const std::string& behind :
+       {std::string("x"), std::string("{}"), std::string("\0", 1), std::string("\0x", 2)}) {
+    CHECK(absl::IsInvalidArgument(ParseCompletionRequest(ApiKind::kText, value + behind).status()));
+  }
+}
+
 TEST_CASE("prompts are texts or ids, one or several") {
   const auto prompts = [](const std::string& value) {
     return Parse(With(Text(), "prompt", value)).value().prompts;

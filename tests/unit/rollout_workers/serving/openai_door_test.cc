@@ -68,17 +68,25 @@ TEST_CASE("both endpoints answer, and a seed repeats") {
   CHECK(Json::parse(scene.Ask("POST", "/v1/completions", TextBody(R"("n": 3)")).body)["choices"].size() == 3);
 }
 
-TEST_CASE("models are listed and found by name, also one with a slash") {
+TEST_CASE("models are listed and found by name, whatever it has and however a client encodes it") {
   Scene scene;
   CHECK(Json::parse(scene.Ask("GET", "/v1/models").body)["data"][0]["id"] == "tiny");
   CHECK(Json::parse(scene.Ask("GET", "/v1/models/tiny").body)["id"] == "tiny");
   CHECK(scene.Ask("GET", "/v1/models/other").status == 404);
+  CHECK(scene.Ask("GET", "/v1/model%73").status == 200);
+  const HttpResponse refused = scene.Ask("GET", "/v1/models/tiny%2");
+  CHECK(refused.status == 400);
+  CHECK_THAT(refused.body, Catch::Contains("/v1/models/tiny%2 has a % without two hexadecimal digits"));
   ServedModel owned = TinyServedModel();
-  owned.name = "owner/tiny";
   OpenAiDoor door(&owned, "");
   door.Open(&scene.service);
-  for (const char* const path : {"/v1/models/owner/tiny", "/v1/models/owner%2Ftiny"}) {
-    const auto exchange = std::make_shared<RecordedExchange>(HttpRequest{.method = "GET", .path = path});
+  for (const auto& [name, path] :
+       {std::pair("owner/tiny", "owner/tiny"), std::pair("owner/tiny", "owner%2Ftiny"),
+        std::pair("owner/tiny", "owner%2ftiny"), std::pair("a b+c%", "a%20b+c%25"),
+        std::pair("mod\u00E8le", "mod%C3%a8le"), std::pair("a?b#c", "a%3Fb%23c")}) {
+    owned.name = name;
+    const auto exchange = std::make_shared<RecordedExchange>(
+        HttpRequest{.method = "GET", .path = absl::StrCat("/v1/models/", path)});
     door.Handle(exchange);
     CHECK(exchange->Await()->status == 200);
   }

@@ -26,7 +26,8 @@ TEST_CASE("a checkpoint's folder says how it is served") {
   const TemporaryDirectory folder;
   WriteServedFolder(
       folder.path(),
-      R"({"temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "eos_token_id": [2, 0]})");
+      R"({"temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.3,
+          "eos_token_id": [2, 0]})");
   const ServedModel model = LoadServedModel(folder.path(), "coder", 0).value();
   CHECK(model.name == "coder");
   CHECK(model.context_tokens_max == 512);
@@ -36,6 +37,7 @@ TEST_CASE("a checkpoint's folder says how it is served") {
   CHECK(model.defaults.top_p == 0.9);
   CHECK(model.defaults.top_k == 20);
   CHECK(model.defaults.min_p == 0.05);
+  CHECK(model.not_applied == std::vector<std::string>{"repetition_penalty 1.3"});
 }
 
 TEST_CASE("a folder that cannot be served is refused with the reason") {

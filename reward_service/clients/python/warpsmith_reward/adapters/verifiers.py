@@ -80,7 +80,7 @@ class WarpsmithTaskset(vf.Taskset[WarpsmithTask, WarpsmithTasksetConfig]):
 
     def load(self) -> Iterator[WarpsmithTask]:
         """Raises OSError, ValueError or KeyError for a file that is none."""
-        with self.config.path.open(encoding="utf-8") as file:
+        with self.config.path.open(encoding="utf-8-sig") as file:
             for line in file:
                 row = json.loads(line)
                 task_id = str(row.get("task_id") or row.get("id") or "")
