@@ -11,6 +11,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -35,6 +36,8 @@ namespace ssl = boost::asio::ssl;
 using Error = boost::system::error_code;
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+// One type for all handlers: each operation of a stream is compiled once, which takes seconds.
+using Handler = std::function<void(Error, size_t)>;
 
 constexpr size_t kReadBytes = 64 << 10;  // at a time
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -78,6 +81,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection<Stream
   void WatchForClose();
   void SetOpen(bool is_open);
   void SetFields(const HttpResponse& response, http::fields* fields) const;
+  void SendWhole(HttpResponse response, unsigned version, bool keep_alive, Handler done);
   void Flush();
   void Flushed(Error error);
   void Refuse(http::status status, const std::string& message);
@@ -88,14 +92,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection<Stream
   beast::flat_buffer buffer_;
   HttpShared* const shared_;
   std::optional<HttpRequestReader> reader_;
-  std::optional<http::response<http::string_body>> response_;
   std::shared_ptr<Exchange> exchange_;  // that has no answer yet
   std::string certificate_name_;
   unsigned version_ = 11;
   bool keep_alive_ = false;
   bool is_open_ = false;        // a request has not its whole answer yet
-  std::string sending_;         // of a stream, on its way
-  std::string unsent_;          // and what follows
+  std::string sending_;         // a whole answer or part of a stream, on its way
+  std::string unsent_;          // what follows in a stream
   bool stream_ends_ = false;    // with unsent_
   bool has_ended_ = false;      // the client's side of the connection
   bool reading_ahead_ = false;  // WatchForClose()
@@ -138,23 +141,23 @@ void HttpConnection<Stream>::ReadMore(bool has_begun) {
   if (reader_->TakeExpectation()) return Continue();
   stream_.async_read_some(
       buffer_.prepare(beast::read_size(buffer_, kReadBytes)),
-      [self = this->shared_from_this(), has_begun](Error read_error, size_t num_bytes) {
+      Handler([self = this->shared_from_this(), has_begun](Error read_error, size_t num_bytes) {
         if (read_error) return self->Close();
         self->buffer_.commit(num_bytes);
         if (!has_begun) {
           self->lowest().expires_after(Milliseconds(self->shared_->options.transfer_timeout));
         }
         self->ReadMore(true);
-      });
+      }));
 }
 
 // The client waits for this before it sends the body; what is over a limit was refused before.
 template <class Stream>
 void HttpConnection<Stream>::Continue() {
   asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
-                    [self = this->shared_from_this()](Error error, size_t) {
+                    Handler([self = this->shared_from_this()](Error error, size_t) {
                       error ? self->Close() : self->ReadMore(true);
-                    });
+                    }));
 }
 
 template <class Stream>
@@ -192,14 +195,14 @@ void HttpConnection<Stream>::WatchForClose() {
   }
   reading_ahead_ = true;
   stream_.async_read_some(buffer_.prepare(kAheadBytes),
-                          [self = this->shared_from_this()](Error error, size_t num_bytes) {
+                          Handler([self = this->shared_from_this()](Error error, size_t num_bytes) {
                             self->buffer_.commit(num_bytes);
                             self->reading_ahead_ = false;
                             self->has_ended_ |= error && error != asio::error::operation_aborted;
                             if (std::exchange(self->next_is_due_, false)) return self->Read();
                             if (self->exchange_ == nullptr) return;
                             error ? self->Close() : self->WatchForClose();
-                          });
+                          }));
 }
 
 template <class Stream>
@@ -221,15 +224,23 @@ void HttpConnection<Stream>::Write(HttpResponse response) {
   exchange_.reset();
   Error ignored;
   lowest().socket().cancel(ignored);  // the wait for its close
-  response_.emplace(static_cast<http::status>(response.status), version_);
-  SetFields(response, &*response_);
-  response_->body() = std::move(response.body);
-  response_->keep_alive(keep_alive_);
-  response_->prepare_payload();
+  SendWhole(std::move(response), version_, keep_alive_,
+            [self = this->shared_from_this()](Error error, size_t) { self->Sent(error, self->keep_alive_); });
+}
+
+template <class Stream>
+void HttpConnection<Stream>::SendWhole(HttpResponse response, unsigned version, bool keep_alive,
+                                       Handler done) {
+  http::response<http::string_body> whole(static_cast<http::status>(response.status), version,
+                                          std::move(response.body));
+  SetFields(response, &whole);
+  whole.keep_alive(keep_alive);
+  whole.prepare_payload();
+  std::ostringstream head;
+  head << whole.base();
+  sending_ = head.str() + whole.body();
   lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
-  http::async_write(stream_, *response_, [self = this->shared_from_this()](Error error, size_t) {
-    self->Sent(error, self->keep_alive_);
-  });
+  asio::async_write(stream_, asio::buffer(sending_), std::move(done));
 }
 
 // HTTP/1.0 has no chunks: there the end of the connection ends the answer.
@@ -270,8 +281,9 @@ void HttpConnection<Stream>::Flush() {
   sending_.swap(unsent_);
   // The wait for the client's close, which is under way, keeps having no limit.
   lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
-  asio::async_write(stream_, asio::buffer(sending_),
-                    [self = this->shared_from_this()](Error error, size_t) { self->Flushed(error); });
+  asio::async_write(
+      stream_, asio::buffer(sending_),
+      Handler([self = this->shared_from_this()](Error error, size_t) { self->Flushed(error); }));
 }
 
 template <class Stream>
@@ -290,13 +302,8 @@ template <class Stream>
 void HttpConnection<Stream>::Refuse(http::status status, const std::string& message) {
   HttpResponse refusal{.content_type = "text/plain", .body = message + "\n"};
   if (shared_->options.refusal) refusal = shared_->options.refusal(static_cast<int>(status), message);
-  response_.emplace(status, 11);
-  SetFields(refusal, &*response_);
-  response_->body() = std::move(refusal.body);
-  response_->keep_alive(false);
-  response_->prepare_payload();
-  lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
-  http::async_write(stream_, *response_, [self = this->shared_from_this()](Error error, size_t) {
+  refusal.status = static_cast<int>(status);
+  SendWhole(std::move(refusal), 11, false, [self = this->shared_from_this()](Error error, size_t) {
     return error || self->has_ended_ ? self->Close() : self->Linger();
   });
 }
@@ -305,7 +312,7 @@ template <class Stream>
 void HttpConnection<Stream>::Sent(Error error, bool keep_alive) {
   SetOpen(false);
   if (error || !keep_alive) return Close();
-  response_.reset();
+  sending_.clear();
   // Its cancellation may be told later than the end of our answer, and what it read comes first.
   next_is_due_ = reading_ahead_;
   if (!next_is_due_) Read();
@@ -318,9 +325,9 @@ void HttpConnection<Stream>::Linger() {
   lowest().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   buffer_.consume(buffer_.size());
   lowest().async_read_some(
-      buffer_.prepare(kReadBytes), [self = this->shared_from_this()](Error error, size_t) {
+      buffer_.prepare(kReadBytes), Handler([self = this->shared_from_this()](Error error, size_t) {
         return error ? self->Close() : self->Linger();  // the timeout of the transfer ends it
-      });
+      }));
 }
 
 template <class Stream>
