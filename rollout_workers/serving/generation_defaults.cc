@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 using Json = nlohmann::json;
@@ -91,4 +91,4 @@ absl::StatusOr<GenerationDefaults> ReadGenerationDefaults(const std::filesystem:
   return defaults;
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "rollout_workers/sampling_parameters.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 
 struct GenerationDefaults {
   // temperature, top_p, top_k and min_p; the API's defaults for what the file lacks.
@@ -23,6 +23,6 @@ struct GenerationDefaults {
 // or that has the value which switches it off, is passed over; every other one is not_applied, unknown ones too.
 absl::StatusOr<GenerationDefaults> ReadGenerationDefaults(const std::filesystem::path& directory);
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_SERVING_GENERATION_DEFAULTS_H_

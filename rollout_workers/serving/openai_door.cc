@@ -108,19 +108,20 @@ absl::Status OpenAiDoor::CheckModel(const std::string& name) const {
 void OpenAiDoor::HandleKnown(const std::shared_ptr<HttpExchange>& exchange) const {
   const HttpRequest& request = exchange->request();
   const std::optional<std::string> path = DecodedPath(request.path);
-  if (!path.has_value()) return exchange->Respond(ApiErrorResponse(NoEscape(request)));
+  if (!path.has_value()) return exchange->Respond(openai::ApiErrorResponse(NoEscape(request)));
   const bool is_get = request.method == "GET", is_post = request.method == "POST";
   if (is_post && path == "/v1/chat/completions") return Complete(openai::ApiKind::kChat, exchange);
   if (is_post && path == "/v1/completions") return Complete(openai::ApiKind::kText, exchange);
   const ServedModel& model = *model_;
   if (is_get && path == kModelsPath) {
-    return exchange->Respond({.body = openai::ModelListReply(model.name, model.created, model.context_tokens_max)});
+    return exchange->Respond(
+        {.body = openai::ModelListReply(model.name, model.created, model.context_tokens_max)});
   }
   if (is_get && absl::StartsWith(*path, absl::StrCat(AbslView(kModelsPath), "/"))) {
     const absl::Status here = CheckModel(path->substr(kModelsPath.size() + 1));
-    return exchange->Respond(
-        here.ok() ? HttpResponse{.body = openai::ModelReply(model.name, model.created, model.context_tokens_max)}
-                  : openai::ApiErrorResponse(here));
+    return exchange->Respond(here.ok() ? HttpResponse{.body = openai::ModelReply(model.name, model.created,
+                                                                                 model.context_tokens_max)}
+                                       : openai::ApiErrorResponse(here));
   }
   if (is_get && path == "/metrics") {
     return exchange->Respond(

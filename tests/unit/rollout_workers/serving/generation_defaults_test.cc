@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
-namespace warpsmith {
+namespace warpsmith::serving {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -62,4 +62,4 @@ TEST_CASE("a key that is applied and is no number, and what is no object, are re
   CHECK(absl::IsInvalidArgument(Read("[]").status()));
 }
 
-}  // namespace warpsmith
+}  // namespace warpsmith::serving
