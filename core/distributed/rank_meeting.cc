@@ -32,7 +32,8 @@ struct Meeting {
   const WaitLineOptions& lines;
 
   absl::Time deadline() const { return began + timeout; }
-  absl::Duration left() const { return deadline() - absl::Now(); }
+  // In whole seconds, as lines of the log say it.
+  absl::Duration left() const { return absl::Ceil(deadline() - absl::Now(), absl::Seconds(1)); }
 };
 
 bool AnyIsMissing(const std::vector<UniqueFd>& peers) {

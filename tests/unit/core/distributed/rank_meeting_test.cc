@@ -90,8 +90,8 @@ TEST_CASE("a rank that was started again while rank 0 waits takes its former pla
   const auto store = RendezvousStore::Connect(agent.Rank(1, 3), absl::Seconds(5)).value();
   const PeerAddress address =
       ParsePeerAddress(store->Get(kAddressKey, "rank 0", absl::Seconds(5)).value()).value();
-  const UniqueFd former = CallPeer(0, address, 1, absl::Seconds(5)).value();
   { const UniqueFd killed = CallPeer(0, address, 2, absl::Seconds(5)).value(); }
+  const UniqueFd former = CallPeer(0, address, 1, absl::Seconds(5)).value();
   std::thread rank_1([&] { statuses[1] = Meet(agent.Rank(1, 3, 1)); });
   pollfd closed = {.fd = former.get(), .events = POLLIN, .revents = 0};
   CHECK(poll(&closed, 1, 10'000) == 1);  // rank 0 has given it up for the new one
