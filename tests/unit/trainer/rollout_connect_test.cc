@@ -20,7 +20,7 @@ struct CpuWorker : v1::RolloutService::Service {
     auto started = RpcServer::Start({}, {{.name = v1::RolloutService::service_full_name(), .service = this}});
     REQUIRE(started.ok());
     server = *std::move(started);
-    for (const std::string& name : {v1::RolloutService::service_full_name(), ""}) {
+    for (const char* name : {v1::RolloutService::service_full_name(), ""}) {
       server->SetServing(name, Serving::kYes);
     }
   }
