@@ -30,7 +30,7 @@ std::string_view WayTo(const std::filesystem::path& path) {
                    : "; docs/own_tasks.md says how to make one";
 }
 
-// Whether runs/`name` is no folder below runs.
+// Returns whether runs/`name` is no folder below runs.
 bool LeavesFolder(const std::filesystem::path& name) {
   const std::filesystem::path normal = name.lexically_normal();
   return normal.empty() || normal.is_absolute() || normal == "." || *normal.begin() == "..";

@@ -21,7 +21,7 @@ Json Parsed(const std::string& text) {
   return text.empty() ? Json::object() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
-// What else transformers and its like read of a generation_config.json that decides the next token. Training samples by
+// Lists what else transformers reads of a generation_config.json to decide the next token. Training samples by
 // temperature, top_p and top_k alone.
 constexpr const char* kOtherSamplingKeys[] = {"assistant_confidence_threshold",
                                               "bad_words_ids",

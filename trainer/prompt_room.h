@@ -12,7 +12,7 @@
 
 namespace warpsmith {
 
-// Of one thread.
+// One thread at a time.
 class PromptRoom {
  public:
   // A prompt may have `prompt_tokens_max` tokens. `prompts` outlives this.

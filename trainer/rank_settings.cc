@@ -43,7 +43,7 @@ constexpr FreeKey kFreeKeys[] = {
     {"trainer.rollout_addresses", "only rank 0 calls the workers"},
 };
 
-// Of one rank that differs, and of ranks.
+// Words for one rank that differs, and for several.
 constexpr size_t kDifferencesMax = 6;
 constexpr size_t kRanksMax = 3;
 

@@ -1,4 +1,4 @@
-// What decides the update, compared over the ranks of a run before any of them does anything.
+// Compares over the ranks of a run what decides the update, before any of them does anything.
 #ifndef WARPSMITH_TRAINER_RANK_SETTINGS_H_
 #define WARPSMITH_TRAINER_RANK_SETTINGS_H_
 

@@ -24,7 +24,7 @@ std::string ScalarName(const std::string& phase, const std::string& name) {
   return absl::StrCat(phase, "/", name);
 }
 
-// What WriteMetrics wrote as the lines of `path`; a line that it did not write says nothing.
+// Reads back what WriteMetrics wrote as the lines of `path`; a line that it did not write says nothing.
 absl::StatusOr<std::vector<ScalarEvent>> EventsOf(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   std::vector<ScalarEvent> events;

@@ -23,7 +23,7 @@ namespace warpsmith {
 // A name and a finite number; names with the same part before '/' are shown together.
 using NamedScalar = std::pair<std::string, double>;
 
-// What was written at a step.
+// Holds what was written at a step.
 struct ScalarEvent {
   int64_t step = 0;
   std::vector<NamedScalar> scalars;

@@ -85,7 +85,7 @@ class Training {
   Policy policy_;
   CheckpointStore checkpoints_;
   RunProgress progress_;
-  // What SFT learns from and is judged by; until ColdStartPhase takes it, where TrainsSft().
+  // Holds what SFT learns from and is judged by; until ColdStartPhase takes it, where TrainsSft().
   std::optional<ColdStartData> sft_data_;
   std::vector<TrainingSequence> sft_validation_;
   std::unique_ptr<RunLog> log_;

@@ -1,4 +1,4 @@
-// What a rollout worker is, as the trainer needs to know it, and whether that is what the trainer is.
+// Describes a rollout worker as the trainer needs to know it, and checks that it agrees with the trainer.
 #ifndef WARPSMITH_TRAINER_WORKER_IDENTITY_H_
 #define WARPSMITH_TRAINER_WORKER_IDENTITY_H_
 

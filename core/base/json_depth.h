@@ -1,4 +1,4 @@
-// What JSON text of others is asked before it is parsed.
+// Checks JSON text that another program sent, before it is parsed.
 #ifndef WARPSMITH_CORE_BASE_JSON_DEPTH_H_
 #define WARPSMITH_CORE_BASE_JSON_DEPTH_H_
 
@@ -14,8 +14,8 @@ constexpr int kJsonDepthMax = 64;
 // asked first. Of text that is no JSON the answer means nothing.
 bool NestsDeeperThan(std::string_view json, int depth_max = kJsonDepthMax);
 
-// Whether the text has a NUL byte, which no JSON has: the parser takes it for the end, and what follows would not be
-// seen.
+// Returns whether the text has a NUL byte, which no JSON has: the parser takes it for the end and does not see what
+// follows.
 bool HasNul(std::string_view json);
 
 }  // namespace warpsmith

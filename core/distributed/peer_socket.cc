@@ -26,7 +26,7 @@
 namespace warpsmith {
 namespace {
 
-// What a caller says first, and what WelcomePeer answers: its own rank tells it from an echo.
+// Holds what a caller says first, and what WelcomePeer answers: its own rank tells it from an echo.
 struct Greeting {
   PeerToken token;
   int32_t rank;

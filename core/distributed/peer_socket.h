@@ -17,7 +17,7 @@ namespace warpsmith {
 
 using PeerToken = std::array<char, 16>;
 
-// Where a rank listens, and the token that it asks of callers.
+// Names where a rank listens, and the token that it asks of callers.
 struct PeerAddress {
   std::string host;  // numeric
   int port = 0;

@@ -20,7 +20,7 @@ constexpr char kAddressKey[] = "control/address";  // of rank 0, in the store
 
 // A host that is gone does not answer: its address may be that of an earlier attempt.
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
-// Nothing tells of a new value in the store, so a rank looks again so often.
+// The store announces no new value, so a rank looks again this often.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(500);
 // From an address that failed to the next look: rank 0 may be about to write another.
 constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
@@ -69,7 +69,7 @@ absl::StatusOr<MetRanks> MeetAsRankZero(const Meeting& meeting) {
     DropClosed(met.peers);
   }
   for (size_t rank = 1; rank < met.peers.size(); ++rank) {
-    // Of one that has ended since, the control plane tells.
+    // The control plane reports a rank that has ended since.
     WelcomePeer(met.peers[rank], /*own_rank=*/0, listener.address()).IgnoreError();
   }
   return met;

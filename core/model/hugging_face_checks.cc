@@ -29,7 +29,7 @@ float ValueAt(const TensorView& tensor, int64_t index) {
   return tensor.info.type == TensorType::kF16 ? FloatOfFloat16(bits) : FloatOfBfloat16(bits);
 }
 
-// Of tensors of one shape. Equal bytes, the usual case, are compared at the rate of the memory.
+// REQUIRES: both tensors have one shape. Equal bytes, the usual case, are compared at the rate of the memory.
 bool SameValues(const TensorView& a, const TensorView& b) {
   const bool same_bytes = a.info.type == b.info.type && a.bytes.size() == b.bytes.size() &&
                           std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;

@@ -1,4 +1,4 @@
-// What decides the logits of a model, beside its weights, as text: two processes compare it before they share weights.
+// Tells as text what decides the logits of a model beside its weights, for two processes to compare.
 #ifndef WARPSMITH_CORE_MODEL_MODEL_FIELDS_H_
 #define WARPSMITH_CORE_MODEL_MODEL_FIELDS_H_
 

@@ -23,7 +23,7 @@ std::optional<char> EscapeAt(std::string_view text, size_t at) {
   return static_cast<char>(HexDigit(text[at + 1]) * 16 + HexDigit(text[at + 2]));
 }
 
-// Of an HTML form.
+// Decodes a value of an HTML form.
 std::string Decoded(std::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {

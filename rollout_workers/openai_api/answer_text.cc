@@ -12,7 +12,7 @@ int64_t NumCharacters(const std::string& text) {
   return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; });
 }
 
-// Whether `byte` goes on with the character that `begun` begins.
+// Returns whether `byte` goes on with the character that `begun` begins.
 bool GoesOn(std::string_view begun, char byte) {
   const std::string both = std::string(begun) + byte;
   return IncompleteUtf8Suffix(both) == both.size() || IsValidUtf8(both);

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 constexpr int64_t kFileBytesMax = int64_t{1} << 20;
 constexpr size_t kShownBytesMax = 100;
 
-// Of transformers' GenerationConfig: what is applied here or by the engine, and what changes no text.
+// Lists keys of transformers' GenerationConfig: what is applied here or by the engine, and what changes no text.
 constexpr const char* kHarmless[] = {
     "temperature", "top_p", "top_k", "min_p", "eos_token_id",
     // ids that only pad or begin a prompt, which is taken as it comes
@@ -36,7 +36,7 @@ constexpr const char* kHarmless[] = {
     // of the file itself
     "transformers_version", "_from_model_config"};
 
-// What 1 switches off; everything else is off by null, false, 0 or emptiness, but token ids by null alone.
+// Lists keys that 1 switches off; everything else is off by null, false, 0 or emptiness, but token ids by null alone.
 constexpr const char* kOffByOne[] = {"repetition_penalty", "encoder_repetition_penalty",
                                      "length_penalty",     "typical_p",
                                      "guidance_scale",     "num_beams",

@@ -26,7 +26,7 @@ struct ServedModel {
   Tokenizer tokenizer;
   absl::StatusOr<ChatTemplate> chat_template;  // UNIMPLEMENTED: prompts of texts alone
   TokenIds stop_token_ids;
-  // Of the checkpoint's generation_config.json: see GenerationDefaults.
+  // Read from the checkpoint's generation_config.json: see GenerationDefaults.
   SamplingParameters defaults;
   std::vector<std::string> not_applied;
 };

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tests.tidy.tree import CPP_SUFFIXES, FACADE_FOLDERS, Finding, Tree, line_of
 
-# What opens or ends a block: a namespace, a type with a body, any other brace. Outside names such as `A::B` define a
-# member of A, whose name is A's affair.
+# Matches what opens or ends a block: a namespace, a type with a body, any other brace. `A::B` is no type of the
+# namespace: it is a member of A.
 _BLOCK = re.compile(
     r"\bnamespace\s*(?P<namespace>[\w:]*)\s*\{"
     r"|\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:[A-Z_]+\([^)]*\)\s*)?(?P<type>\w+)(?!\w*::)"

@@ -75,7 +75,7 @@ TEST_CASE("pairs that are too long are left out and counted, and none short enou
   const ColdStartPair shortest{.parts = {.reference = "x"}, .answer = "y"};
   ColdStartPair longest = shortest;
   longest.answer = std::string(300, 'z');
-  // Of two passes one after the other, the long ones may come together: more of them than there are pairs.
+  // In two passes one after the other the long ones may come together: more of them than there are pairs.
   std::vector<ColdStartPair> pairs(7, longest);
   pairs.push_back(shortest);
   ColdStartData mixed = ColdStartData::Create(pairs, &prompts, 60, 3).value();
