@@ -1,10 +1,10 @@
 // The referee on a real GPU: native candidates that are right, wrong, hang, fault, or leave work behind.
-#define CATCH_CONFIG_RUNNER
 #include <cstdio>
 #include <string>
 
 #include "tests/gpu/gpu_referee.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip_where.h"
 
 namespace warpsmith {
 namespace {
@@ -83,16 +83,13 @@ TEST_CASE("work on another stream is on the clock, and memory of its own is a pr
   CHECK(grade.timing().candidate().median_us() > 5000);
 }
 
+const SkipWhere skip([]() -> std::string {
+  const auto gpus = FindGpus();
+  if (!gpus.ok()) return gpus.status().ToString();
+  if (gpus->empty()) return "no GPU here";
+  Gpu() = gpus->front();
+  return "";
+});
+
 }  // namespace
 }  // namespace warpsmith
-
-int main(int argc, char** argv) {
-  constexpr int kSkipped = 77;  // CTest's SKIP_RETURN_CODE
-  const auto gpus = warpsmith::FindGpus();
-  if (!gpus.ok() || gpus->empty()) {
-    std::printf("skipped: %s\n", gpus.ok() ? "no GPU here" : gpus.status().ToString().c_str());
-    return kSkipped;
-  }
-  warpsmith::Gpu() = gpus->front();
-  return Catch::Session().run(argc, argv);
-}
