@@ -12,6 +12,10 @@ if(WARPSMITH_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# gcc looks for garbage from 128 MB on, which a precompiled header has from the start: a tenth of its time. So it uses
+# up to 0.8 GB a source where it used 0.5.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=600000>)
+
 # For all alike: it defines a macro, and precompiled headers want equal ones.
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
 
