@@ -1,7 +1,7 @@
 """The CUDA half of inline programs behaves on the facade as on Torch's own headers.
 
-Where there is a GPU both are compiled, which takes nvcc a minute for Torch's headers, and compared; elsewhere the facade
-alone, and its faults are compared with what Torch raises, as written below."""
+Where there is a GPU both are compiled, which takes nvcc a minute for Torch's headers, and compared. Elsewhere it is the
+facade alone, and its faults are compared with what Torch raises, as written below."""
 
 from __future__ import annotations
 
