@@ -58,6 +58,10 @@ TEST_CASE("the host is measured when the referee starts, and again when it is as
   CHECK(facts.empty_call_us > 0);
   CHECK(facts.gigabytes_per_second_ceiling > 0);
   CHECK(facts.nearest_cache_gigabytes_per_second > 0);
+  // A sample's cost is the difference of two spans: on a busy host noise may hide it once, not each time.
+  for (int again = 0; facts.profile && facts.sample_us == 0 && again < 3; ++again) {
+    REQUIRE(TestReferee().Calibrate().ok());
+  }
   if (facts.profile) CHECK(facts.sample_us > 0);
   WARN("empty call " << facts.empty_call_us << " us, sample " << facts.sample_us << " us, copying "
                      << facts.gigabytes_per_second_ceiling << " GB/s, nearest cache "
