@@ -83,6 +83,7 @@ TEST_CASE("work on another stream is on the clock, and memory of its own is a pr
   CHECK(grade.timing().candidate().median_us() > 5000);
 }
 
+// Chooses the GPU of all tests, too.
 const SkipWhere skip([]() -> std::string {
   const auto gpus = FindGpus();
   if (!gpus.ok()) return gpus.status().ToString();

@@ -9,8 +9,8 @@
 
 namespace warpsmith {
 
-// Returns an open descriptor of the library that g++ -O3 makes of `source`, once a process. Ends the test program when
-// the source does not compile. For one thread.
+// Returns an open descriptor of the library that g++ -O3 makes of `source`. Compiles each source once a process. Ends
+// the test program when the source does not compile. For one thread.
 // A body may use `x` (inputs[0]) and `y` (outputs[0]) as float pointers and `n` elements of y, through
 // CandidateBody.
 UniqueFd CompileCandidate(const std::string& source);

@@ -9,13 +9,13 @@ namespace warpsmith {
 // Returns why the program cannot run on this machine; empty: it can.
 using Lack = std::string (*)();
 
-// Skips the program where `lack` returns a reason, which is printed. At namespace scope, once a program: main asks
-// before the first test.
+// Makes main ask `lack` before the first test, print the reason that it returns, and end as skipped. REQUIRES: one
+// object a program, at namespace scope.
 struct SkipWhere {
   explicit SkipWhere(Lack lack);
 };
 
-// Returns the reason, or nothing; for main.
+// Returns what the program's `lack` returns; empty where it has none. For main.
 std::string ReasonToSkip();
 
 }  // namespace warpsmith
