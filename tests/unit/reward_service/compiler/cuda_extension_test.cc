@@ -203,7 +203,8 @@ TEST_CASE("an option of nvcc that is not allowed is a refused program") {
   CHECK(FirstError(program.diagnostics).find("error: nvcc option \"-ccbin=/tmp/x\" is not allowed") == 0);
 }
 
-// Takes a minute or more: Torch's own headers, through g++ and nvcc.
+// Takes a minute or more: some of Torch's headers, through g++ and nvcc. With all of them it would be three: see
+// cuda_facade_test, on a GPU.
 TEST_CASE("what the facade lacks is compiled on the next tier that has it", "[slow]") {
   Bench bench;
   const std::string light = std::string("#include <c10/cuda/CUDACachingAllocator.h>\n") + kRelu;
@@ -212,16 +213,6 @@ TEST_CASE("what the facade lacks is compiled on the next tier that has it", "[sl
   INFO(on_light.diagnostics);
   CHECK(on_light.succeeded());
   CHECK(on_light.headers == "light");
-}
-
-TEST_CASE("what only Torch's own headers have is compiled with them", "[slow]") {
-  const std::string torch =
-      std::string("#include <torch/torch.h>\nusing Module = torch::nn::Module;\n") + kRelu;
-  const CompiledProgram program = Bench().Compile(
-      {.name = "e", .cpp_sources = {kDeclared}, .cuda_sources = {torch}, .functions = {"relu"}});
-  INFO(program.diagnostics);
-  CHECK(program.succeeded());
-  CHECK(program.headers == "torch");
 }
 
 }  // namespace

@@ -172,47 +172,64 @@ def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_add
         places_of(output, Memory("cuda"))
 
 
-@pytest.mark.parametrize(
-    ("program", "complete"),
-    [
-        ("load_inline('a', '')", True),
-        ("module = load_inline('a', '')\nmodule.twice()", True),
-        ("if torch.cuda.is_available(): load_inline('a', '')", True),
-        ("assert torch.cuda.get_device_name(0) == 'Known'\nload_inline('a', '')", True),
-        ("assert torch.cuda.get_device_capability() == (9, 0)\nload_inline('a', '')", True),
-        ("p = torch.cuda.get_device_properties('cuda')\nload_inline(f'a{p.multi_processor_count}', '')", True),
-        ("p = torch.cuda.get_device_properties(0)\nload_inline(f'a{hasattr(p, \"warp_size\")}', '')", False),
-        ("try: torch.cuda.mem_get_info()\nexcept Exception: load_inline('a', '')", False),
-        ("load_inline('a', '')\ntorch.empty(1, device='cuda')", False),
-        ("try: torch.empty(1, device='cuda')\nexcept Exception: load_inline('a', '')", False),
-        ("try: torch.cuda.Stream()\nexcept Exception: load_inline('a', '')", False),
-        ("try: torch.cuda.get_rng_state()\nexcept Exception: load_inline('a', '')", False),
-        ("assert torch.cuda.is_bf16_supported()\nload_inline('a', '')", True),
-        ("load_inline('a', '')\nraise ValueError", False),
-        ("", False),
-    ],
-)
-def test_a_recording_without_the_gpu_is_complete_where_having_it_changes_nothing(program: str, complete: bool) -> None:
-    code = f"""
+_RECORDINGS = {
+    "load_inline('a', '')": True,
+    "module = load_inline('a', '')\nmodule.twice()": True,
+    "if torch.cuda.is_available(): load_inline('a', '')": True,
+    "assert torch.cuda.get_device_name(0) == 'Known'\nload_inline('a', '')": True,
+    "assert torch.cuda.get_device_capability() == (9, 0)\nload_inline('a', '')": True,
+    "p = torch.cuda.get_device_properties('cuda')\nload_inline(f'a{p.multi_processor_count}', '')": True,
+    "p = torch.cuda.get_device_properties(0)\nload_inline(f'a{hasattr(p, \"warp_size\")}', '')": False,
+    "try: torch.cuda.mem_get_info()\nexcept Exception: load_inline('a', '')": False,
+    "load_inline('a', '')\ntorch.empty(1, device='cuda')": False,
+    "try: torch.empty(1, device='cuda')\nexcept Exception: load_inline('a', '')": False,
+    "try: torch.cuda.Stream()\nexcept Exception: load_inline('a', '')": False,
+    "try: torch.cuda.get_rng_state()\nexcept Exception: load_inline('a', '')": False,
+    "assert torch.cuda.is_bf16_supported()\nload_inline('a', '')": True,
+    "load_inline('a', '')\nraise ValueError": False,
+    "": False,
+}
+
+# Torch is imported once; each program is recorded in a process forked from there, as a jail is.
+_RECORDER = f"""
 import json, os, sys
 sys.path.insert(0, {str(_SERVICE / "jail")!r})
+import torch.utils.cpp_extension
 from messages import Record
 from python_jail import record
-files = [os.memfd_create("source"), os.memfd_create("list")]
-os.write(files[0], sys.argv[1].encode())
-gpu = {
-        dict(
-            name="Known",
-            capability_major=9,
-            capability_minor=0,
-            memory_bytes=1,
-            l2_cache_bytes=2,
-            num_multiprocessors=3,
-        )
-    }
-print(json.dumps(record(Record([], [], calls=False, gpu=gpu), files).complete))
+gpu = dict(
+    name="Known",
+    capability_major=9,
+    capability_minor=0,
+    memory_bytes=1,
+    l2_cache_bytes=2,
+    num_multiprocessors=3,
+)
+for program in json.load(sys.stdin):
+    child = os.fork()
+    if child == 0:
+        files = [os.memfd_create("source"), os.memfd_create("list")]
+        os.write(files[0], program.encode())
+        print(json.dumps(record(Record([], [], calls=False, gpu=gpu), files).complete), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] != 0:
+        print(json.dumps("the recording failed"), flush=True)
 """
-    source = "import torch\nfrom torch.utils.cpp_extension import load_inline\n" + program
-    source += "\nclass ModelNew(torch.nn.Module):\n    pass\n"
-    told = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, check=True)
-    assert json.loads(told.stdout) == complete
+
+
+@pytest.fixture(scope="module")
+def completeness() -> dict[str, Any]:
+    """By program: whether its recording without the GPU is complete."""
+    header = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+    sources = [header + program + "\nclass ModelNew(torch.nn.Module):\n    pass\n" for program in _RECORDINGS]
+    told = subprocess.run(
+        [sys.executable, "-c", _RECORDER], input=json.dumps(sources), capture_output=True, text=True, check=True
+    )
+    return dict(zip(_RECORDINGS, map(json.loads, told.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize(("program", "complete"), _RECORDINGS.items())
+def test_a_recording_without_the_gpu_is_complete_where_having_it_changes_nothing(
+    completeness: dict[str, Any], program: str, complete: bool
+) -> None:
+    assert completeness[program] is complete
