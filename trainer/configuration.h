@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "core/model/model_config.h"
-#include "trainer/advantages.h"
-#include "trainer/group_generator.h"
-#include "trainer/matrix_update.h"
-#include "trainer/policy_loss.h"
+#include "trainer/data/group_generator.h"
+#include "trainer/update/advantages.h"
+#include "trainer/update/matrix_update.h"
+#include "trainer/update/policy_loss.h"
 
 namespace warpsmith {
 

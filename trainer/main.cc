@@ -27,7 +27,7 @@
 #include "core/distributed/tcp_communicator.h"
 #include "core/rpc/server_address.h"
 #include "trainer/configuration.h"
-#include "trainer/training.h"
+#include "trainer/phases/training.h"
 
 namespace {
 

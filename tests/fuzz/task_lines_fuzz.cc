@@ -9,8 +9,8 @@
 #include "core/base/check.h"
 #include "core/base/unique_fd.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "trainer/cold_start_data.h"
-#include "trainer/task_source.h"
+#include "trainer/data/cold_start_data.h"
+#include "trainer/data/task_source.h"
 
 namespace warpsmith {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/base/check.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "trainer/wire.h"
+#include "trainer/workers/wire.h"
 
 namespace {
 

@@ -18,8 +18,8 @@
 #include "tests/integration/in_process_worker.h"
 #include "tests/support/catch.h"
 #include "tests/support/hash_grade.h"
-#include "trainer/rollout_client.h"
-#include "trainer/wire.h"
+#include "trainer/workers/rollout_client.h"
+#include "trainer/workers/wire.h"
 
 namespace warpsmith {
 namespace {

@@ -154,9 +154,11 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 def folders_have_no_cycle(tree: Tree, table: dict[str, Layer]) -> Iterator[Finding]:
-    """Folders form an order, inside a process as between them."""
+    """Folders form an order, inside a process as between them. A main.cc stands above all folders of its process."""
     edges: dict[str, set[str]] = defaultdict(set)
     for path in tree.product(*CPP_SUFFIXES):
+        if PurePosixPath(path).name == "main.cc":
+            continue
         folder = str(PurePosixPath(path).parent)
         for _, target in tree.includes(path):
             other = str(PurePosixPath(target).parent)

@@ -52,6 +52,16 @@ def test_a_clean_tree_has_no_finding() -> None:
     assert findings_with({}) == []
 
 
+def test_a_main_may_start_what_reads_its_configuration() -> None:
+    tree = {
+        "trainer/main.cc": '#include "trainer/run/start.h"\n',
+        "trainer/configuration.h": header("trainer/configuration.h"),
+        "trainer/run/start.h": header("trainer/run/start.h", '#include "trainer/configuration.h"'),
+        "trainer/run/CMakeLists.txt": "warpsmith_library(trainer_run SOURCES start.cc PUBLIC trainer)\n",
+    }
+    assert findings_with(tree) == []
+
+
 def test_rows_of_a_folder_add_up() -> None:
     service = layers.read_table(ARCHITECTURE)["reward_service"]
     assert service == layers.Layer(3, frozenset({"proto", "core/base", "core/rpc"}), False)

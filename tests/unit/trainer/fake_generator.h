@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/trainer/groups.h"
-#include "trainer/group_generator.h"
+#include "trainer/data/group_generator.h"
 
 namespace warpsmith {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/transition.h"
+#include "trainer/data/transition.h"
 
 namespace warpsmith {
 

@@ -9,9 +9,9 @@
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/distributed/tcp_communicator.h"
-#include "trainer/policy.h"
-#include "trainer/policy_update.h"
-#include "trainer/training_sequence.h"
+#include "trainer/data/training_sequence.h"
+#include "trainer/update/policy.h"
+#include "trainer/update/policy_update.h"
 
 namespace warpsmith {
 

@@ -16,7 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/policy_batch.h"
-#include "trainer/run_context.h"
+#include "trainer/phases/run_context.h"
 
 namespace warpsmith {
 

@@ -1,0 +1,48 @@
+// Supervised learning on pairs, until the validation loss no longer falls: what makes a Coder that GRPO can
+// improve.
+#ifndef WARPSMITH_TRAINER_PHASES_COLD_START_H_
+#define WARPSMITH_TRAINER_PHASES_COLD_START_H_
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trainer/data/cold_start_data.h"
+#include "trainer/data/training_sequence.h"
+#include "trainer/phases/run_context.h"
+
+namespace warpsmith {
+
+// Token-mean cross-entropy of the answers. Ends at its limit of time or tokens, or after `patience`
+// validations without a better loss, with the weights of the best validation. Checkpoints at every
+// validation.
+class ColdStart {
+ public:
+  // `context` and `data` outlive this.
+  ColdStart(RunContext* context, ColdStartData* data, std::vector<TrainingSequence> validation);
+
+  // From the progress in the context to the end. `resumed_best` is the checkpoint to take the best weights
+  // from, where a run goes on in the middle.
+  absl::Status Run(const std::optional<std::filesystem::path>& resumed_best);
+
+ private:
+  absl::Status Step();
+  absl::Status Validate();
+  absl::StatusOr<double> ValidationLoss();
+  absl::Status LogStep(double loss, double gradient_norm, double learning_rate);
+  double FractionDone() const;
+  // Rank 0's fraction, on every rank: it hangs on a clock.
+  absl::StatusOr<double> ShareFraction();
+  absl::StatusOr<bool> Finished();
+
+  RunContext& context_;
+  ColdStartData& data_;
+  const std::vector<TrainingSequence> validation_;
+  Parameters best_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_PHASES_COLD_START_H_

@@ -1,0 +1,18 @@
+// How the matrices of a decoder's layers are trained.
+#ifndef WARPSMITH_TRAINER_UPDATE_MATRIX_UPDATE_H_
+#define WARPSMITH_TRAINER_UPDATE_MATRIX_UPDATE_H_
+
+namespace warpsmith {
+
+// See core/kernels/adamw.h and muon.h. Muon takes each matrix as a Hugging Face checkpoint has it, also where several
+// are stored as one. Norms, embedding and head take AdamW always.
+enum class MatrixUpdate { kAdamW, kMuon };
+
+// The value of trainer.cold_start.matrix_update.
+inline const char* MatrixUpdateName(MatrixUpdate update) {
+  return update == MatrixUpdate::kMuon ? "muon" : "adamw";
+}
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_UPDATE_MATRIX_UPDATE_H_

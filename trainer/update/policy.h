@@ -1,0 +1,35 @@
+// The Coder under training: weights, the model that computes with them, the optimiser that changes them.
+#ifndef WARPSMITH_TRAINER_UPDATE_POLICY_H_
+#define WARPSMITH_TRAINER_UPDATE_POLICY_H_
+
+#include <optional>
+
+#include "core/kernels/thread_pool.h"
+#include "core/model/parameters.h"
+#include "core/model/training_model.h"
+#include "trainer/update/optimiser.h"
+
+namespace warpsmith {
+
+// Every rank has the same. One thread at a time.
+struct Policy {
+  // Zero weights; `pool` outlives this. Float32 on a CPU: the kernels train that, whatever the
+  // configuration. `num_token_ids`: what the tokenizer has, as TrainingModelOptions says.
+  Policy(const ParameterLayout& layout, int64_t num_token_ids, const OptimiserOptions& options,
+         ThreadPool* pool)
+      : parameters(layout),
+        model(*TrainingModel::Create(layout.config(), Backend::kKernels,
+                                     {.pool = pool, .num_token_ids = num_token_ids})),
+        optimiser(layout, options, pool) {
+    parameters.RequireGrad(true);
+  }
+
+  Parameters parameters;
+  TrainingModel model;
+  Optimiser optimiser;
+  std::optional<Parameters> reference;  // what the KL term pulls towards; absent when that has no weight
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_UPDATE_POLICY_H_
