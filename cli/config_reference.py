@@ -23,7 +23,7 @@ import yaml
 PROGRAMS = ("warpsmith-train", "warpsmith-rollout", "warpsmith-reward")
 DOCUMENT, TRAINING = Path("docs/configuration.md"), Path("configs/training.yaml")
 REWARD_SERVICE = Path("configs/reward_service.yaml")
-KEYS_MAX = 100
+KEYS_MAX = 110
 _DEMO = Path("configs/demo.yaml")
 _SECTION = "a section"
 # Names of Hugging Face, given where there is no config.json to read them from. They are no keys of ours.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,7 @@ struct GrpoSection {
 
 // Section "trainer", what concerns neither phase alone.
 struct TrainerSection {
+  std::optional<int> gpu;  // that the passes are computed on; nothing: the CPU
   int num_processes = 1;
   int num_threads = 2;
   int64_t micro_batch_tokens = 4096;

@@ -12,6 +12,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/cuda_device.h"
 #include "core/model/cuda_status.h"
 #include "core/model/device_attention_cuda.h"
 #include "core/model/device_memory.h"
@@ -25,42 +26,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kMajorWanted = 9, kMinorWanted = 0;  // H100, H200: the kernels are built for sm_90a
-
-absl::Status NoDriver(cudaError_t error) {
-  int driver = 0, runtime = 0;
-  cudaDriverGetVersion(&driver);
-  cudaRuntimeGetVersion(&runtime);
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "decoder on a GPU: %s; this program wants CUDA %d.%d and the driver has %d.%d (0.0: there is none). "
-      "Use a machine "
-      "with an H100 or H200 and update its driver",
-      cudaGetErrorString(error), runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10));
-}
-
-// Makes `device` the current one.
-absl::Status UseDevice(int device) {
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return NoDriver(error);
-  if (device < 0 || device >= count) {
-    return absl::FailedPreconditionError(absl::StrCat("decoder on a GPU: there is no GPU ", device,
-                                                      ", for there are ", count, ": name one from 0 on"));
-  }
-  int major = 0, minor = 0;
-  RETURN_IF_ERROR(
-      CudaStatus(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "attribute"));
-  RETURN_IF_ERROR(
-      CudaStatus(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "attribute"));
-  if (major != kMajorWanted || minor != kMinorWanted) {
-    return absl::FailedPreconditionError(absl::StrCat("decoder on a GPU: GPU ", device,
-                                                      " has compute capability ", major, ".", minor,
-                                                      "; the kernels are for 9.0, H100 and H200"));
-  }
-  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) {
-    return error == cudaErrorInsufficientDriver ? NoDriver(error) : CudaStatus(error, "cudaSetDevice");
-  }
-  return absl::OkStatus();
-}
+constexpr char kUser[] = "decoder on a GPU";  // in errors
 
 absl::StatusOr<FreeMemory> FreeMemoryOf(int device) {
   size_t free = 0, total = 0;
@@ -142,7 +108,7 @@ absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const Model
                                                                      const DeviceDecoderOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   RETURN_IF_ERROR(CheckDeviceDecoderOptions(whole, options));
-  RETURN_IF_ERROR(UseDevice(options.device));
+  RETURN_IF_ERROR(UseCudaDevice(options.device, kUser).status());
   const ModelConfig config = ShardConfig(whole, options.shard.count);
   const int64_t page_bytes = options.num_pages * PageBytes(config, options.page_tokens, options.dtype);
   const DeviceScratch places = ScratchOf(config, options);
@@ -271,7 +237,7 @@ absl::StatusOr<DecoderMemory> MeasureDecoderMemory(const ModelConfig& whole,
   DeviceDecoderOptions sized = options;
   sized.num_pages = 1;
   RETURN_IF_ERROR(CheckDeviceDecoderOptions(whole, sized));
-  RETURN_IF_ERROR(UseDevice(options.device));
+  RETURN_IF_ERROR(UseCudaDevice(options.device, kUser).status());
   const ModelConfig config = ShardConfig(whole, options.shard.count);
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
   return DecoderMemory{

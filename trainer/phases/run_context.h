@@ -31,13 +31,16 @@ struct RunContext {
   Policy& policy;
   RunProgress& progress;
   RunLog* log = nullptr;                    // of rank 0, null elsewhere
+  TrainingGpu* gpu = nullptr;               // computes the passes; null: the CPU does
   const std::atomic<bool>* stop = nullptr;  // set by SIGTERM and SIGINT
   absl::Time start;                         // of this attempt
   double wall_seconds_before = 0;           // of earlier attempts
 
   bool leader() const { return control.rank() == 0; }
   PassOptions pass_options(double temperature) const {
-    return {.temperature = temperature, .micro_batch_tokens = configuration.trainer.micro_batch_tokens};
+    return {.temperature = temperature,
+            .micro_batch_tokens = configuration.trainer.micro_batch_tokens,
+            .gpu = gpu};
   }
 };
 

@@ -48,12 +48,30 @@ void Print(const std::string& text) {
   std::fflush(stdout);
 }
 
+bool Trains(RunMode mode) { return mode == RunMode::kTrain || mode == RunMode::kColdStart; }
+
+at::Device DeviceOf(const TrainingGpu* gpu) {
+  return gpu == nullptr ? at::Device(at::kCPU)
+                        : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu->index()));
+}
+
+// The GPU of `configuration`, or null. The errors of TrainingGpu::Open; UNIMPLEMENTED for several ranks.
+absl::StatusOr<std::unique_ptr<TrainingGpu>> OpenGpu(const Configuration& configuration, int num_ranks) {
+  if (!configuration.trainer.gpu.has_value()) return nullptr;
+  if (num_ranks > 1) {
+    return absl::UnimplementedError(absl::StrCat("trainer.device is a GPU and WORLD_SIZE is ", num_ranks,
+                                                 ": one process trains on a GPU; start one, or give "
+                                                 "cpu"));
+  }
+  return TrainingGpu::Open(*configuration.trainer.gpu);
+}
+
 // One run on one rank. Members are what the phases share.
 class Training {
  public:
   Training(const Configuration& configuration, const TrainingOptions& options, ControlPlane& control,
            Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
-           const std::atomic<bool>& stop);
+           std::unique_ptr<TrainingGpu> gpu, const std::atomic<bool>& stop);
 
   absl::Status Run();
 
@@ -75,12 +93,14 @@ class Training {
   absl::Status WriteSummary(const ordered_json& after);
 
   std::filesystem::path Directory() const { return configuration_.run.directory; }
+  std::string DeviceName() const { return gpu_ == nullptr ? "cpu" : gpu_->name(); }
 
   const Configuration& configuration_;
   const TrainingOptions& options_;
   const Prompts prompts_;
   const SourceModel source_;  // empty but on rank 0, which exports
   BegunRun begun_;
+  const std::unique_ptr<TrainingGpu> gpu_;  // null: the CPU computes
   ThreadPool pool_;
   Policy policy_;
   CheckpointStore checkpoints_;
@@ -95,17 +115,18 @@ class Training {
 
 Training::Training(const Configuration& configuration, const TrainingOptions& options, ControlPlane& control,
                    Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
-                   const std::atomic<bool>& stop)
+                   std::unique_ptr<TrainingGpu> gpu, const std::atomic<bool>& stop)
     : configuration_(configuration),
       options_(options),
       prompts_(std::move(prompts)),
       source_(std::move(source)),
       begun_(std::move(begun)),
+      gpu_(std::move(gpu)),
       pool_(configuration.trainer.num_threads),
       policy_(ParameterLayout(configuration.model.config), prompts_.tokenizer().vocab_size(),
               {.weight_decay = configuration.trainer.weight_decay,
                .gradient_norm_max = configuration.trainer.gradient_norm_max},
-              &pool_),
+              &pool_, DeviceOf(gpu_.get())),
       checkpoints_(configuration.run.directory / "checkpoints", configuration.trainer.checkpoints_kept,
                    begun_.identity),
       context_{.configuration = configuration_,
@@ -115,6 +136,7 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
                .checkpoints = checkpoints_,
                .policy = policy_,
                .progress = progress_,
+               .gpu = gpu_.get(),
                .stop = &stop,
                .start = absl::Now()} {}
 
@@ -154,6 +176,7 @@ absl::Status Training::Prepare() {
   RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights());
   // An evaluation alone measures anew, however often it is asked for.
   if (progress_.run_id.empty() || options_.mode == RunMode::kEvaluate) progress_.run_id = DrawRunId();
+  if (Trains(options_.mode)) progress_.device = DeviceName();
   return TrainsSft() ? LoadSftPairs() : absl::OkStatus();
 }
 
@@ -192,6 +215,11 @@ absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   }
   context_.wall_seconds_before = progress_.wall_seconds;
   if (context_.leader()) LogInfo(absl::StrCat("goes on from ", checkpoint.string()));
+  const bool moves = Trains(options_.mode) && !progress_.device.empty() && progress_.device != DeviceName();
+  if (context_.leader() && moves) {
+    LogWarning(absl::StrCat("the checkpoint is of passes on ", progress_.device, ", the run goes on on ",
+                            DeviceName(), ": its bits differ from those of a run on one device"));
+  }
   return absl::OkStatus();
 }
 
@@ -205,8 +233,7 @@ absl::Status Training::InitialiseWeights() {
 
 bool Training::TrainsSft() const {
   const ColdStartSection& options = configuration_.cold_start;
-  return (options_.mode == RunMode::kTrain || options_.mode == RunMode::kColdStart) &&
-         !progress_.cold_start.finished && !configuration_.data.cold_start.empty() &&
+  return Trains(options_.mode) && !progress_.cold_start.finished && !configuration_.data.cold_start.empty() &&
          (options.seconds > 0 || options.tokens > 0);
 }
 
@@ -360,10 +387,14 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
   TrainingOptions options = asked;
   ASSIGN_OR_RETURN(options.request.restart_count, LargestOverRanks(control, asked.request.restart_count));
   ASSIGN_OR_RETURN(options.request.restarts_max, LargestOverRanks(control, asked.request.restarts_max));
+  std::unique_ptr<TrainingGpu> gpu;
+  if (Trains(options.mode)) {
+    ASSIGN_OR_RETURN(gpu, OpenGpu(configuration, control.size()));
+  }
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), control));
   if (options.dry_run) return absl::OkStatus();
   Training training(configuration, options, control, communicator, std::move(prompts), std::move(source),
-                    std::move(begun), stop);
+                    std::move(begun), std::move(gpu), stop);
   return training.Run();
 }
 

@@ -86,6 +86,7 @@ json ProgressToJson(const RunProgress& progress) {
             {"feedback_tasks", TasksToJson(grpo.feedback_tasks)}}},
           {"policy_version", progress.policy_version},
           {"wall_seconds", progress.wall_seconds},
+          {"device", progress.device},
           {"metrics_bytes", progress.metrics_bytes},
           {"transitions_bytes", progress.transitions_bytes},
           {"evaluation_before", progress.evaluation_before},
@@ -108,6 +109,7 @@ absl::StatusOr<RunProgress> ProgressFromJson(const json& value) {
     TasksFromJson(grpo.at("feedback_tasks"), progress.grpo.feedback_tasks);
     progress.policy_version = value.at("policy_version");
     progress.wall_seconds = value.at("wall_seconds");
+    progress.device = value.value("device", "");  // older checkpoints lack it
     progress.metrics_bytes = value.at("metrics_bytes");
     progress.transitions_bytes = value.at("transitions_bytes");
     progress.evaluation_before = value.at("evaluation_before");

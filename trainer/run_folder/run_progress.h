@@ -44,6 +44,7 @@ struct RunProgress {
   GrpoProgress grpo;
   uint64_t policy_version = 0;
   double wall_seconds = 0;  // of all attempts of the run, up to this point
+  std::string device;       // that computes the passes: "cpu", or a GPU's name; empty: older checkpoints
   int64_t metrics_bytes = 0;
   int64_t transitions_bytes = 0;
   std::string evaluation_before;        // JSON, empty before it was done

@@ -13,13 +13,15 @@ namespace warpsmith {
 
 // Every rank has the same. One thread at a time.
 struct Policy {
-  // Zero weights; `pool` outlives this. Float32 on a CPU: the kernels train that, whatever the
-  // configuration. `num_token_ids`: what the tokenizer has, as TrainingModelOptions says.
+  // Zero weights; `pool` outlives this. Weights and moments are float32 on the CPU. Passes are computed in float32 on
+  // `device`: by kernels on a CPU, by Torch's operators on a GPU. `num_token_ids`: what the tokenizer has, as
+  // TrainingModelOptions says.
   Policy(const ParameterLayout& layout, int64_t num_token_ids, const OptimiserOptions& options,
-         ThreadPool* pool)
+         ThreadPool* pool, at::Device device = at::kCPU)
       : parameters(layout),
-        model(*TrainingModel::Create(layout.config(), Backend::kKernels,
-                                     {.pool = pool, .num_token_ids = num_token_ids})),
+        model(*TrainingModel::Create(
+            layout.config(), device.is_cpu() ? Backend::kKernels : Backend::kOperators,
+            {.placement = {.device = device}, .pool = pool, .num_token_ids = num_token_ids})),
         optimiser(layout, options, pool) {
     parameters.RequireGrad(true);
   }

@@ -2,7 +2,9 @@
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 
 #include <exception>
 #include <optional>
@@ -71,7 +73,58 @@ std::vector<SequenceIndices> MicroBatches(const std::vector<TrainingSequence>& s
 }
 
 absl::Status TorchError(const char* what, const std::exception& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        what,
+        " has not the memory of the GPU that it needs: lower trainer.micro_batch_tokens, or leave it more "
+        "(a worker on the same GPU takes the share that rollout.device ends with). ",
+        Escape(error.what(), 512)));
+  }
   return absl::InternalError(absl::StrCat(what, " failed in LibTorch: ", Escape(error.what(), 2048)));
+}
+
+// A copy of `parameters` on the GPU, whose gradients are gathered there.
+Parameters OnGpu(const Parameters& parameters, const TrainingGpu& gpu) {
+  Parameters copy(parameters.layout(), parameters.dtype(),
+                  at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu.index())));
+  copy.CopyFrom(parameters);
+  return copy;
+}
+
+void AddGradients(const Parameters& from, const Parameters& to) {
+  for (int index = 0; index < to.num_buffers(); ++index) {
+    const at::Tensor& gradient = from.buffer(index).grad();
+    if (!gradient.defined()) continue;
+    at::Tensor& sum = to.buffer(index).mutable_grad();
+    const at::Tensor on_host = gradient.to(at::kCPU);
+    sum = sum.defined() ? sum.add_(on_host) : on_host;
+  }
+}
+
+// Runs `pass` where `options` say: with `parameters` themselves on the CPU; on a GPU with their copy, in a turn that
+// begins with the copy and ends when nothing is left there. Gradients are gathered where `gathers`.
+absl::Status RunPass(const char* what, const Parameters& parameters, const PassOptions& options, bool gathers,
+                     absl::FunctionRef<void(const Parameters&)> pass) {
+  TrainingGpu::Turn turn;
+  if (options.gpu != nullptr) {
+    ASSIGN_OR_RETURN(turn, options.gpu->Take());
+  }
+  try {
+    if (options.gpu == nullptr) {
+      pass(parameters);
+      return absl::OkStatus();
+    }
+    {
+      Parameters copy = OnGpu(parameters, *options.gpu);
+      copy.RequireGrad(gathers);
+      pass(copy);
+      if (gathers) AddGradients(copy, parameters);
+    }
+    c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+  } catch (const std::exception& error) {
+    return TorchError(what, error);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -80,31 +133,25 @@ absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& p
                                  const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,
                                  TokenGradient gradient) {
-  try {
+  return RunPass("the backward pass", parameters, options, /*gathers=*/true, [&](const Parameters& placed) {
     for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
-      RunMicroBatch(model, parameters, Pack(sequences, batch), options, gradient);
+      RunMicroBatch(model, placed, Pack(sequences, batch), options, gradient);
     }
-  } catch (const std::exception& error) {
-    return TorchError("the backward pass", error);
-  }
-  return absl::OkStatus();
+  });
 }
 
 absl::Status ScoreTokens(const TrainingModel& model, const Parameters& parameters,
                          const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
                          const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit) {
-  try {
+  return RunPass("the forward pass", parameters, options, /*gathers=*/false, [&](const Parameters& placed) {
     const c10::AutoGradMode no_gradient(false);
     for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
       PackedSequences packed = Pack(sequences, batch);
-      const at::Tensor hidden = model.Forward(parameters, packed.batch);
-      ReadScores(model.TokenLogProbs(parameters, hidden, packed.targets, options.temperature), packed);
+      const at::Tensor hidden = model.Forward(placed, packed.batch);
+      ReadScores(model.TokenLogProbs(placed, hidden, packed.targets, options.temperature), packed);
       for (const ScoredToken& token : packed.answers) visit(token);
     }
-  } catch (const std::exception& error) {
-    return TorchError("the forward pass", error);
-  }
-  return absl::OkStatus();
+  });
 }
 
 absl::Status AllReduceGradients(const Parameters& parameters, Communicator& communicator) {

@@ -11,6 +11,7 @@
 #include "core/model/training_model.h"
 #include "trainer/data/training_sequence.h"
 #include "trainer/update/batching.h"
+#include "trainer/update/training_gpu.h"
 
 namespace warpsmith {
 
@@ -28,10 +29,14 @@ using TokenGradient = absl::FunctionRef<double(const ScoredToken&)>;
 struct PassOptions {
   double temperature = 1.0;           // log-probabilities are log softmax(logits / temperature)
   int64_t micro_batch_tokens = 4096;  // prompt and answer tokens that are in memory at once
+  TrainingGpu* gpu = nullptr;         // computes the pass in a turn of its own; null: the CPU does
 };
 
 // Adds the gradient of the loss over sequences `indices` to the .grad of the parameters' buffers. The sum
-// does not depend on micro_batch_tokens but for rounding. INTERNAL when LibTorch fails, with its message.
+// does not depend on micro_batch_tokens but for rounding. `parameters` are on the CPU; a pass on a GPU copies
+// them there, and their gradient back. REQUIRES: `model` is placed where `options` compute. INTERNAL when
+// LibTorch fails, with its message; RESOURCE_EXHAUSTED when the GPU's memory is too small, with the way out;
+// the errors of TrainingGpu::Take.
 absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& parameters,
                                  const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,

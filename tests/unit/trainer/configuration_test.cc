@@ -52,6 +52,21 @@ TEST_CASE("defaults are those of the design") {
   CHECK(configuration->grpo.equal_spread == 0.05);
 }
 
+TEST_CASE("the update is computed on the CPU, or on one GPU by one process") {
+  const auto with = [](const std::string& trainer) {
+    return Read(kSmallest + "trainer: {" + trainer + "}\n");
+  };
+  CHECK(with("").value().trainer.gpu == std::nullopt);
+  CHECK(with("device: cpu").value().trainer.gpu == std::nullopt);
+  CHECK(with("device: cuda").value().trainer.gpu == 0);
+  CHECK(with("device: \"cuda:3\"").value().trainer.gpu == 3);
+  for (const char* const wrong : {"gpu", "cuda:", "cuda:x", "cuda:64", "cuda:-1", "cuda:0,1"}) {
+    INFO(wrong);
+    CHECK(Says(with(std::string("device: \"") + wrong + "\"").status(), "give cpu, cuda or cuda:N"));
+  }
+  CHECK(Says(with("device: cuda, num_processes: 2").status(), "trainer.num_processes: is 2"));
+}
+
 TEST_CASE("every rollout worker's address that nobody can dial is reported") {
   const auto status =
       Read(kSmallest + "trainer: {rollout_addresses: [\"0.0.0.0:50051\", \"node7:50051\", node8]}\n")

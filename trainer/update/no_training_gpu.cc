@@ -1,0 +1,12 @@
+// Builds without CUDA open no GPU.
+#include "absl/strings/str_cat.h"
+#include "trainer/update/training_gpu.h"
+
+namespace warpsmith {
+
+absl::StatusOr<std::unique_ptr<TrainingGpu>> TrainingGpu::Open(int index) {
+  return absl::UnimplementedError(absl::StrCat("trainer.device: this build has no CUDA for GPU ", index,
+                                               ": make one with ./dev build cuda, or give cpu"));
+}
+
+}  // namespace warpsmith
