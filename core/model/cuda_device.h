@@ -15,9 +15,9 @@ struct CudaDevice {
   std::string uuid;  // "GPU-" and 32 hexadecimal digits in five groups, as nvidia-smi writes it
 };
 
-// Makes GPU `index`, counted as CUDA does, the calling thread's current one. Errors begin with `user`: FAILED_PRECONDITION
-// where there is no driver, or one older than this build's CUDA, no GPU of this index, or one for which the kernels are
-// not built.
+// Makes GPU `index`, counted as CUDA does, the calling thread's current one. Errors begin with `user`:
+// FAILED_PRECONDITION where there is no driver, or one older than this build's CUDA, no GPU of this index, or one for
+// which the kernels are not built.
 absl::StatusOr<CudaDevice> UseCudaDevice(int index, std::string_view user);
 
 }  // namespace warpsmith

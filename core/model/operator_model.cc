@@ -137,23 +137,30 @@ at::Tensor OperatorAfterAttention(const Parameters& parameters, int buffer, cons
   return middle + at::linear(activated.reshape({-1, c.intermediate_size}), parameters.View(buffer, "down"));
 }
 
+at::Tensor OperatorLayer(const Parameters& parameters, int buffer, const at::Tensor& x,
+                         const at::Tensor& positions, const PackedBatch& batch) {
+  const QueryKeyValue all = OperatorQueryKeyValue(parameters, buffer, x, positions);
+  std::vector<at::Tensor> attended;
+  for (int64_t b = 0; b < batch.num_sequences(); ++b) {
+    const int64_t first = batch.cu_seqlens[b], length = batch.cu_seqlens[b + 1] - first;
+    attended.push_back(OperatorAttention(all.query.narrow(0, first, length), all.key.narrow(0, first, length),
+                                         all.value.narrow(0, first, length)));
+  }
+  return OperatorAfterAttention(parameters, buffer, x, at::cat(attended, 0));
+}
+
+at::Tensor OperatorFinalNorm(const Parameters& parameters, const at::Tensor& x) {
+  return OperatorRmsNorm(x, parameters.View(parameters.layout().final_buffer(), "norm"),
+                         parameters.config().rms_norm_eps);
+}
+
 at::Tensor OperatorForward(const Parameters& parameters, const PackedBatch& batch) {
-  const ParameterLayout& layout = parameters.layout();
   const at::Tensor positions = Indices(batch.positions, parameters.device());
   at::Tensor x = OperatorEmbedding(parameters, Indices(batch.tokens, parameters.device()));
   for (int64_t layer = 0; layer < parameters.config().num_hidden_layers; ++layer) {
-    const int buffer = layout.layer_buffer(layer);
-    const QueryKeyValue all = OperatorQueryKeyValue(parameters, buffer, x, positions);
-    std::vector<at::Tensor> attended;
-    for (int64_t b = 0; b < batch.num_sequences(); ++b) {
-      const int64_t first = batch.cu_seqlens[b], length = batch.cu_seqlens[b + 1] - first;
-      attended.push_back(OperatorAttention(all.query.narrow(0, first, length),
-                                           all.key.narrow(0, first, length),
-                                           all.value.narrow(0, first, length)));
-    }
-    x = OperatorAfterAttention(parameters, buffer, x, at::cat(attended, 0));
+    x = OperatorLayer(parameters, parameters.layout().layer_buffer(layer), x, positions, batch);
   }
-  return OperatorRmsNorm(x, parameters.View(layout.final_buffer(), "norm"), parameters.config().rms_norm_eps);
+  return OperatorFinalNorm(parameters, x);
 }
 
 }  // namespace warpsmith

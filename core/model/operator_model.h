@@ -25,6 +25,13 @@ namespace warpsmith {
 // w * x / sqrt(mean(x^2) + eps) over the last dimension.
 at::Tensor OperatorRmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
+// A layer's output [T, D] from its input x [T, D]; `positions` [T] are the batch's.
+at::Tensor OperatorLayer(const Parameters& parameters, int buffer, const at::Tensor& x,
+                         const at::Tensor& positions, const PackedBatch& batch);
+
+// Hidden states [T, D] from the last layer's output.
+at::Tensor OperatorFinalNorm(const Parameters& parameters, const at::Tensor& x);
+
 // Hidden states [T, D] after the final norm.
 at::Tensor OperatorForward(const Parameters& parameters, const PackedBatch& batch);
 

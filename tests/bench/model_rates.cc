@@ -20,7 +20,7 @@
 #include "core/kernels/thread_pool.h"
 #include "core/model/decoder.h"
 #include "core/model/parameters.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 
 namespace warpsmith {
 namespace {
@@ -72,20 +72,22 @@ class Rates {
   }
 
   double Train() {
-    PackedBatch batch;
-    std::vector<int64_t> targets;
+    ScoredBatch batch;
     for (int b = 0; b < load_.train_batch; ++b) {
       const std::vector<int64_t> tokens = Tokens(config_, load_.train_length, 1000 + b);
-      batch.Append(tokens);
-      targets.insert(targets.end(), tokens.begin() + 1, tokens.end());
-      targets.push_back(-1);
+      batch.packed.Append(tokens);
+      batch.targets.insert(batch.targets.end(), tokens.begin() + 1, tokens.end());
+      batch.targets.push_back(-1);
     }
+    const size_t num_rows = batch.targets.size();
     parameters_.ZeroGrad();
     const double seconds = Seconds([&] {
-      const at::Tensor hidden = model_.Forward(parameters_, batch);
-      at::mean(model_.TokenLogProbs(parameters_, hidden, targets).log_probs).backward();
+      const auto mean = [&](const RowScores&) {
+        return std::vector<double>(num_rows, 1.0 / static_cast<double>(num_rows));
+      };
+      WS_CHECK(model_.Accumulate(parameters_, batch, mean).ok());
     });
-    return static_cast<double>(batch.num_tokens()) / seconds;
+    return static_cast<double>(num_rows) / seconds;
   }
 
   double Ceiling() {

@@ -16,7 +16,7 @@
 #include "core/model/decoder.h"
 #include "core/model/hugging_face_weights.h"
 #include "core/model/operator_model.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/temporary_directory.h"
@@ -128,7 +128,7 @@ PackedBatch BatchOf(const std::vector<Prompt>& prompts) {
 
 at::Tensor KernelLogits(const Parameters& parameters, const PackedBatch& batch) {
   const TrainingModel model = TrainingModel::Create(parameters.config(), Backend::kKernels).value();
-  return model.Logits(parameters, model.Forward(parameters, batch));
+  return model.Logits(parameters, batch);
 }
 
 at::Tensor ExactLogits(const Parameters& parameters, const PackedBatch& batch) {

@@ -55,17 +55,6 @@ at::Device DeviceOf(const TrainingGpu* gpu) {
                         : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu->index()));
 }
 
-// The GPU of `configuration`, or null. The errors of TrainingGpu::Open; UNIMPLEMENTED for several ranks.
-absl::StatusOr<std::unique_ptr<TrainingGpu>> OpenGpu(const Configuration& configuration, int num_ranks) {
-  if (!configuration.trainer.gpu.has_value()) return nullptr;
-  if (num_ranks > 1) {
-    return absl::UnimplementedError(absl::StrCat("trainer.device is a GPU and WORLD_SIZE is ", num_ranks,
-                                                 ": one process trains on a GPU; start one, or give "
-                                                 "cpu"));
-  }
-  return TrainingGpu::Open(*configuration.trainer.gpu);
-}
-
 // One run on one rank. Members are what the phases share.
 class Training {
  public:
@@ -389,7 +378,7 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
   ASSIGN_OR_RETURN(options.request.restarts_max, LargestOverRanks(control, asked.request.restarts_max));
   std::unique_ptr<TrainingGpu> gpu;
   if (Trains(options.mode)) {
-    ASSIGN_OR_RETURN(gpu, OpenGpu(configuration, control.size()));
+    ASSIGN_OR_RETURN(gpu, TrainingGpu::Open(configuration.trainer.gpu, control.size()));
   }
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), control));
   if (options.dry_run) return absl::OkStatus();

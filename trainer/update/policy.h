@@ -6,7 +6,7 @@
 
 #include "core/kernels/thread_pool.h"
 #include "core/model/parameters.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 #include "trainer/update/optimiser.h"
 
 namespace warpsmith {

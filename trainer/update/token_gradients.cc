@@ -1,13 +1,10 @@
 #include "trainer/update/token_gradients.h"
 
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
 #include <exception>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -17,25 +14,25 @@
 namespace warpsmith {
 namespace {
 
-// Sequences laid end to end, and for each token the one it predicts where that is an answer token.
+// Sequences laid end to end, with their answer tokens as targets.
 struct PackedSequences {
-  PackedBatch batch;
-  std::vector<int64_t> targets;      // [T]; -1: nothing to predict
+  ScoredBatch batch;
   std::vector<ScoredToken> answers;  // by row of targets >= 0
   std::vector<int64_t> rows;         // of answers
 };
 
-PackedSequences Pack(const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices) {
-  PackedSequences packed;
-  packed.batch.cu_seqlens = {0};
+PackedSequences Pack(const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
+                     double temperature) {
+  PackedSequences packed{.batch = {.temperature = temperature}};
+  std::vector<int64_t>& targets = packed.batch.targets;
   for (const int index : indices) {
     const TrainingSequence& sequence = sequences[index];
-    const int64_t first_row = static_cast<int64_t>(packed.targets.size());
-    packed.batch.Append({sequence.tokens.begin(), sequence.tokens.end()});
-    packed.targets.resize(first_row + sequence.num_tokens(), -1);
+    const int64_t first_row = static_cast<int64_t>(targets.size());
+    packed.batch.packed.Append({sequence.tokens.begin(), sequence.tokens.end()});
+    targets.resize(first_row + sequence.num_tokens(), -1);
     for (int position = 0; position < sequence.num_answer_tokens(); ++position) {
       const int64_t row = first_row + sequence.num_prompt_tokens + position - 1;
-      packed.targets[row] = sequence.tokens[sequence.num_prompt_tokens + position];
+      targets[row] = sequence.tokens[sequence.num_prompt_tokens + position];
       packed.answers.push_back({.sequence = index, .position = position});
       packed.rows.push_back(row);
     }
@@ -44,25 +41,22 @@ PackedSequences Pack(const std::vector<TrainingSequence>& sequences, const Seque
 }
 
 // Fills in what the model said of each answer token.
-void ReadScores(const TokenScores& scores, PackedSequences& packed) {
-  const at::Tensor log_probs = scores.log_probs.detach().to(at::kCPU, at::kDouble).contiguous();
-  const at::Tensor entropy = scores.entropy.detach().to(at::kCPU, at::kDouble).contiguous();
+void ReadScores(const RowScores& scores, PackedSequences& packed) {
   for (size_t i = 0; i < packed.answers.size(); ++i) {
-    packed.answers[i].log_prob = log_probs.const_data_ptr<double>()[packed.rows[i]];
-    packed.answers[i].entropy = entropy.const_data_ptr<double>()[packed.rows[i]];
+    packed.answers[i].log_prob = scores.log_probs[packed.rows[i]];
+    packed.answers[i].entropy = scores.entropies[packed.rows[i]];
   }
 }
 
-void RunMicroBatch(const TrainingModel& model, const Parameters& parameters, PackedSequences packed,
-                   const PassOptions& options, TokenGradient gradient) {
-  const at::Tensor hidden = model.Forward(parameters, packed.batch);
-  const TokenScores scores = model.TokenLogProbs(parameters, hidden, packed.targets, options.temperature);
-  ReadScores(scores, packed);
-  at::Tensor seed = at::zeros_like(scores.log_probs.detach(), at::TensorOptions(at::kCPU).dtype(at::kDouble));
-  for (size_t i = 0; i < packed.answers.size(); ++i) {
-    seed.mutable_data_ptr<double>()[packed.rows[i]] = gradient(packed.answers[i]);
-  }
-  scores.log_probs.backward(seed.to(scores.log_probs.device(), scores.log_probs.scalar_type()));
+absl::Status RunMicroBatch(const TrainingModel& model, const Parameters& parameters, PackedSequences packed,
+                           TokenGradient gradient) {
+  return model.Accumulate(parameters, packed.batch, [&](const RowScores& scores) {
+    ReadScores(scores, packed);
+    std::vector<double> gradients(scores.log_probs.size());
+    for (size_t i = 0; i < packed.answers.size(); ++i)
+      gradients[packed.rows[i]] = gradient(packed.answers[i]);
+    return gradients;
+  });
 }
 
 std::vector<SequenceIndices> MicroBatches(const std::vector<TrainingSequence>& sequences,
@@ -72,15 +66,13 @@ std::vector<SequenceIndices> MicroBatches(const std::vector<TrainingSequence>& s
   return PackMicroBatches(lengths, indices, tokens_max);
 }
 
-absl::Status TorchError(const char* what, const std::exception& error) {
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        what,
-        " has not the memory of the GPU that it needs: lower trainer.micro_batch_tokens, or leave it more "
-        "(a worker on the same GPU takes the share that rollout.device ends with). ",
-        Escape(error.what(), 512)));
-  }
-  return absl::InternalError(absl::StrCat(what, " failed in LibTorch: ", Escape(error.what(), 2048)));
+absl::Status WithWayOut(absl::Status status) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a pass has not the memory of the GPU that it needs: lower trainer.micro_batch_tokens, or "
+                   "leave it more (a "
+                   "worker on the same GPU takes the share that rollout.device ends with). ",
+                   status.message()));
 }
 
 // A copy of `parameters` on the GPU, whose gradients are gathered there.
@@ -101,30 +93,31 @@ void AddGradients(const Parameters& from, const Parameters& to) {
   }
 }
 
-// Runs `pass` where `options` say: with `parameters` themselves on the CPU; on a GPU with their copy, in a turn that
-// begins with the copy and ends when nothing is left there. Gradients are gathered where `gathers`.
-absl::Status RunPass(const char* what, const Parameters& parameters, const PassOptions& options, bool gathers,
-                     absl::FunctionRef<void(const Parameters&)> pass) {
-  TrainingGpu::Turn turn;
-  if (options.gpu != nullptr) {
-    ASSIGN_OR_RETURN(turn, options.gpu->Take());
-  }
+// Runs `pass` on a GPU, with a copy of `parameters`, in a turn that begins with the copy and ends when nothing is left
+// there.
+absl::Status RunOnGpu(const Parameters& parameters, TrainingGpu& gpu, bool gathers,
+                      absl::FunctionRef<absl::Status(const Parameters&)> pass) {
+  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, gpu.Take());
+  absl::Status status;
   try {
-    if (options.gpu == nullptr) {
-      pass(parameters);
-      return absl::OkStatus();
-    }
     {
-      Parameters copy = OnGpu(parameters, *options.gpu);
+      Parameters copy = OnGpu(parameters, gpu);
       copy.RequireGrad(gathers);
-      pass(copy);
-      if (gathers) AddGradients(copy, parameters);
+      status = pass(copy);
+      if (status.ok() && gathers) AddGradients(copy, parameters);
     }
     c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+  } catch (const c10::OutOfMemoryError& error) {
+    return WithWayOut(absl::ResourceExhaustedError(Escape(error.what(), 512)));
   } catch (const std::exception& error) {
-    return TorchError(what, error);
+    return absl::InternalError(absl::StrCat("a pass failed in LibTorch: ", Escape(error.what(), 2048)));
   }
-  return absl::OkStatus();
+  return WithWayOut(status);
+}
+
+absl::Status RunPass(const Parameters& parameters, const PassOptions& options, bool gathers,
+                     absl::FunctionRef<absl::Status(const Parameters&)> pass) {
+  return options.gpu == nullptr ? pass(parameters) : RunOnGpu(parameters, *options.gpu, gathers, pass);
 }
 
 }  // namespace
@@ -133,24 +126,25 @@ absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& p
                                  const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,
                                  TokenGradient gradient) {
-  return RunPass("the backward pass", parameters, options, /*gathers=*/true, [&](const Parameters& placed) {
+  return RunPass(parameters, options, /*gathers=*/true, [&](const Parameters& placed) {
     for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
-      RunMicroBatch(model, placed, Pack(sequences, batch), options, gradient);
+      RETURN_IF_ERROR(RunMicroBatch(model, placed, Pack(sequences, batch, options.temperature), gradient));
     }
+    return absl::OkStatus();
   });
 }
 
 absl::Status ScoreTokens(const TrainingModel& model, const Parameters& parameters,
                          const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
                          const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit) {
-  return RunPass("the forward pass", parameters, options, /*gathers=*/false, [&](const Parameters& placed) {
-    const c10::AutoGradMode no_gradient(false);
+  return RunPass(parameters, options, /*gathers=*/false, [&](const Parameters& placed) -> absl::Status {
     for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
-      PackedSequences packed = Pack(sequences, batch);
-      const at::Tensor hidden = model.Forward(placed, packed.batch);
-      ReadScores(model.TokenLogProbs(placed, hidden, packed.targets, options.temperature), packed);
+      PackedSequences packed = Pack(sequences, batch, options.temperature);
+      ASSIGN_OR_RETURN(const RowScores scores, model.Score(placed, packed.batch));
+      ReadScores(scores, packed);
       for (const ScoredToken& token : packed.answers) visit(token);
     }
+    return absl::OkStatus();
   });
 }
 

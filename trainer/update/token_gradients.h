@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/distributed/communicator.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 #include "trainer/data/training_sequence.h"
 #include "trainer/update/batching.h"
 #include "trainer/update/training_gpu.h"

@@ -19,9 +19,11 @@ class TrainingGpu {
   using Turn = std::optional<DeviceLease::Held>;
 
   // Opens GPU `index`, counted as CUDA does, and makes it the calling thread's. Errors name trainer.device and the way
-  // out: UNIMPLEMENTED in a build without CUDA, and those of UseCudaDevice. Where the lease cannot be opened the trainer
-  // says so and computes without: a referee on this GPU would then time programs beside it.
+  // out: UNIMPLEMENTED in a build without CUDA, and those of UseCudaDevice. Where the lease cannot be opened the
+  // trainer says so and computes without: a referee on this GPU would then time programs beside it.
   static absl::StatusOr<std::unique_ptr<TrainingGpu>> Open(int index);
+  // Opens the GPU of a configuration; null for none. UNIMPLEMENTED for several ranks.
+  static absl::StatusOr<std::unique_ptr<TrainingGpu>> Open(std::optional<int> index, int num_ranks);
 
   // `lease` may be empty: see Turn.
   TrainingGpu(int index, std::string name, std::optional<DeviceLease> lease)

@@ -8,7 +8,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "core/model/parameters.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 #include "rollout_workers/engine.h"
 #include "tests/support/catch.h"
 
@@ -75,21 +75,18 @@ TEST_CASE(
   const Parameters parameters = HugePadding();
   const TrainingModel model =
       TrainingModel::Create(PaddedConfig(), Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
-  const at::NoGradGuard no_grad;
   for (const auto& [top_p, top_k] : {std::pair(1.0, 0), std::pair(0.95, 0), std::pair(1.0, 20)}) {
     for (const FinishedSample& sample : Sample(parameters, kNumTokenIds, top_p, top_k)) {
       REQUIRE(sample.answer_token_ids.size() == 20);
       CHECK(std::none_of(sample.answer_token_ids.begin(), sample.answer_token_ids.end(), IsPadding));
       std::vector<int64_t> tokens = {3, 1, 4, 1, 5};
       tokens.insert(tokens.end(), sample.answer_token_ids.begin(), sample.answer_token_ids.end());
-      std::vector<int64_t> targets(tokens.begin() + 1, tokens.end());
-      targets.push_back(-1);
-      std::fill_n(targets.begin(), 4, -1);
-      PackedBatch batch;
-      batch.Append(tokens);
-      const at::Tensor log_probs =
-          model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, kTemperature).log_probs;
-      for (int i = 0; i < 20; ++i) CHECK(log_probs[4 + i].item<float>() == sample.log_probs[i]);
+      ScoredBatch batch{.targets = {tokens.begin() + 1, tokens.end()}, .temperature = kTemperature};
+      batch.targets.push_back(-1);
+      std::fill_n(batch.targets.begin(), 4, -1);
+      batch.packed.Append(tokens);
+      const RowScores scores = model.Score(parameters, batch).value();
+      for (int i = 0; i < 20; ++i) CHECK(scores.log_probs[4 + i] == sample.log_probs[i]);
     }
   }
 }

@@ -1,7 +1,7 @@
 #include "core/model/backend.h"
 
 #include "core/model/decoder.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 

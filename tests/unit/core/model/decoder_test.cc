@@ -5,7 +5,7 @@
 #include <ATen/ops/sub.h>
 
 #include "core/kernels/log_softmax.h"
-#include "core/model/training_model.h"
+#include "core/model/training/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 
@@ -125,21 +125,19 @@ TEST_CASE("training scores a token with the bits that decoding scored it with, f
     const std::vector<int64_t> tokens = RandomTokens(config, 140, 5);
     const std::vector<at::Tensor> rows = DecodeAlone(decoder, tokens, 60);
 
-    const at::NoGradGuard no_grad;
-    PackedBatch batch;
-    batch.Append(RandomTokens(config, 33, 1));
-    batch.Append(tokens);
-    std::vector<int64_t> targets(33 + 60 - 1, -1);
-    targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
-    targets.push_back(-1);
+    ScoredBatch batch{.temperature = 0.9};
+    batch.packed.Append(RandomTokens(config, 33, 1));
+    batch.packed.Append(tokens);
+    batch.targets.assign(33 + 60 - 1, -1);
+    batch.targets.insert(batch.targets.end(), tokens.begin() + 60, tokens.end());
+    batch.targets.push_back(-1);
     const TrainingModel model = TrainingModel::Create(config, Backend::kKernels).value();
-    const TokenScores scores =
-        model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
+    const RowScores scores = model.Score(parameters, batch).value();
     for (int64_t i = 60; i < 140; ++i) {
       const float* logits = rows[i - 60].const_data_ptr<float>();
       const TokenScore<float> score = ScoreToken(logits, config.vocab_size, tokens[i], 0.9f);
-      CHECK(score.log_prob == scores.log_probs[33 + i - 1].item<float>());
-      CHECK(score.entropy == scores.entropy[33 + i - 1].item<float>());
+      CHECK(score.log_prob == scores.log_probs[33 + i - 1]);
+      CHECK(score.entropy == scores.entropies[33 + i - 1]);
     }
   }
 }
@@ -159,22 +157,19 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
     CHECK(at::equal(rows[0], full.narrow(0, 0, kNumTokenIds)));
     CHECK(full.max().item<float>() > 1000 * rows[0].max().item<float>());
 
-    const at::NoGradGuard no_grad;
-    PackedBatch batch;
-    batch.Append(tokens);
-    std::vector<int64_t> targets(59, -1);
-    targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
-    targets.push_back(-1);
+    ScoredBatch batch{.targets = std::vector<int64_t>(59, -1), .temperature = 0.9};
+    batch.packed.Append(tokens);
+    batch.targets.insert(batch.targets.end(), tokens.begin() + 60, tokens.end());
+    batch.targets.push_back(-1);
     const TrainingModel model =
         TrainingModel::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
-    const TokenScores scores =
-        model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
+    const RowScores scores = model.Score(parameters, batch).value();
     for (int64_t i = 60; i < 80; ++i) {
       const TokenScore<float> score =
           ScoreToken(rows[i - 60].const_data_ptr<float>(), kNumTokenIds, tokens[i], 0.9f);
       CHECK(score.log_prob > -60);
-      CHECK(score.log_prob == scores.log_probs[i - 1].item<float>());
-      CHECK(score.entropy == scores.entropy[i - 1].item<float>());
+      CHECK(score.log_prob == scores.log_probs[i - 1]);
+      CHECK(score.entropy == scores.entropies[i - 1]);
     }
   }
 }
@@ -234,11 +229,10 @@ TEST_CASE("groups of 96, 97 and 128 query heads decode with training's bits, nea
     const std::vector<int64_t> tokens = RandomTokens(config, 80, 5);
     const std::vector<at::Tensor> rows = DecodeAlone(decoder, tokens, 60);
 
-    const at::NoGradGuard no_grad;
     PackedBatch batch;
     batch.Append(tokens);
     const TrainingModel model = TrainingModel::Create(config, Backend::kKernels).value();
-    const at::Tensor logits = model.Logits(parameters, model.Forward(parameters, batch));
+    const at::Tensor logits = model.Logits(parameters, batch);
     const std::vector<at::Tensor> expected = DecodeAlone(operators, tokens, 60);
     for (size_t i = 0; i < rows.size(); ++i) {
       INFO(group << " query heads a group, token " << 59 + i);

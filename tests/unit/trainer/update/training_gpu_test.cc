@@ -8,12 +8,11 @@
 namespace warpsmith {
 namespace {
 
-TEST_CASE("a GPU that cannot be used is refused with the key and the way out") {
-  // With CUDA or without, on a host with GPUs or none: there are not so many.
-  const absl::Status status = TrainingGpu::Open(63).status();
-  INFO(status);
-  CHECK((absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status)));
-  CHECK_THAT(std::string(status.message()), Catch::StartsWith("trainer.device: "));
+TEST_CASE("no GPU is opened where the configuration names none, and none for several ranks") {
+  CHECK(*TrainingGpu::Open(std::nullopt, /*num_ranks=*/2) == nullptr);
+  const absl::Status status = TrainingGpu::Open(0, /*num_ranks=*/2).status();
+  CHECK(absl::IsUnimplemented(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("WORLD_SIZE is 2"));
 }
 
 TEST_CASE("while the trainer has its turn no other process has the GPU, and after it one may") {

@@ -1,7 +1,7 @@
 // Memory of activations, reused from step to step: fresh pages would cost more than the arithmetic of a small
 // model.
-#ifndef WARPSMITH_CORE_MODEL_ACTIVATION_POOL_H_
-#define WARPSMITH_CORE_MODEL_ACTIVATION_POOL_H_
+#ifndef WARPSMITH_CORE_MODEL_TRAINING_ACTIVATION_POOL_H_
+#define WARPSMITH_CORE_MODEL_TRAINING_ACTIVATION_POOL_H_
 
 #include <cstdlib>
 #include <memory>
@@ -37,4 +37,4 @@ class ActivationPool {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_MODEL_ACTIVATION_POOL_H_
+#endif  // WARPSMITH_CORE_MODEL_TRAINING_ACTIVATION_POOL_H_

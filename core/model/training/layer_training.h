@@ -10,8 +10,8 @@
 //   dx = dm + N'(x, dqkv Wqkv);  dWd = dy^T swiglu(g),  dWgu = dg^T N(m),  dWo = dm^T a,  dWqkv = dqkv^T N(x),
 //   db = sum of dqkv over the tokens
 // Norms, rotation and swiglu are computed again from what is kept: they cost little beside the products.
-#ifndef WARPSMITH_CORE_MODEL_LAYER_TRAINING_H_
-#define WARPSMITH_CORE_MODEL_LAYER_TRAINING_H_
+#ifndef WARPSMITH_CORE_MODEL_TRAINING_LAYER_TRAINING_H_
+#define WARPSMITH_CORE_MODEL_TRAINING_LAYER_TRAINING_H_
 
 #include <cstdint>
 #include <vector>
@@ -20,22 +20,10 @@
 #include "core/model/layer_weights.h"
 #include "core/model/packed_batch.h"
 #include "core/model/rotary_table.h"
+#include "core/model/training/layer_activations.h"
+#include "core/model/training/recomputation.h"
 
 namespace warpsmith {
-
-// What forward leaves for backward, in memory of the caller.
-template <typename T>
-struct LayerActivations {
-  T* qkv;          // [T, P] before norm and rotation
-  T* attended;     // [T, Q]
-  T* log_sum_exp;  // [H, T]
-  T* middle;       // [T, D], m above
-  T* gate_up;      // [T, 2I]
-
-  // Elements that a batch of `num_tokens` needs, and their division.
-  static int64_t Size(const ModelConfig& config, int64_t num_tokens);
-  static LayerActivations Bind(const ModelConfig& config, int64_t num_tokens, T* memory);
-};
 
 // Scratch memory and tables, reused from layer to layer. One thread at a time.
 template <typename T>
@@ -46,6 +34,10 @@ class LayerTraining {
   // y [T, D] from x [T, D]; `activations` are written.
   void Forward(const T* flat, const PackedBatch& batch, const T* x, const LayerActivations<T>& activations,
                T* y);
+
+  // Writes those `activations` again that do not wait under `recomputation`, with the bits that Forward gave them.
+  void Recompute(const T* flat, const PackedBatch& batch, const T* x, const LayerActivations<T>& activations,
+                 Recomputation recomputation);
 
   // x_grad [T, D] is overwritten and is not y_grad; flat_grad, of the buffer's size, is added to.
   void Backward(const T* flat, const PackedBatch& batch, const T* x, const LayerActivations<T>& activations,
@@ -74,6 +66,8 @@ class LayerTraining {
                    int64_t num_groups);
   void AttendGroup(const PackedBatch& batch, const LayerActivations<T>& a, int64_t sequence, int64_t group,
                    int worker);
+  void MiddleRows(const T* x, const LayerActivations<T>& a, int64_t row, int64_t rows);
+  void GateUpRows(const LayerActivations<T>& a, int64_t row, int64_t rows, T* normed);
   void MlpRows(const T* x, const LayerActivations<T>& a, int64_t row, int64_t rows, T* y, int worker);
 
   void MlpRowsBackward(const LayerActivations<T>& a, const T* y_grad, int64_t row, int64_t rows,
@@ -101,4 +95,4 @@ class LayerTraining {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_MODEL_LAYER_TRAINING_H_
+#endif  // WARPSMITH_CORE_MODEL_TRAINING_LAYER_TRAINING_H_

@@ -1,6 +1,6 @@
 // Gradients of weight matrices: dW = dY^T X over all tokens.
-#ifndef WARPSMITH_CORE_MODEL_WEIGHT_GRADIENT_H_
-#define WARPSMITH_CORE_MODEL_WEIGHT_GRADIENT_H_
+#ifndef WARPSMITH_CORE_MODEL_TRAINING_WEIGHT_GRADIENT_H_
+#define WARPSMITH_CORE_MODEL_TRAINING_WEIGHT_GRADIENT_H_
 
 #include <cstdint>
 #include <vector>
@@ -27,4 +27,4 @@ void AddWeightGradients(const std::vector<WeightGradient<T>>& gradients, int64_t
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_MODEL_WEIGHT_GRADIENT_H_
+#endif  // WARPSMITH_CORE_MODEL_TRAINING_WEIGHT_GRADIENT_H_

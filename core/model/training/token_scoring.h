@@ -6,8 +6,8 @@
 // With z = W x / temperature:
 //   log_prob = z[target] - log sum exp z;   dz = (1[target] - softmax(z)) dlog_prob / temperature;   dx = dz
 //   W;   dW = dz^T x
-#ifndef WARPSMITH_CORE_MODEL_TOKEN_SCORING_H_
-#define WARPSMITH_CORE_MODEL_TOKEN_SCORING_H_
+#ifndef WARPSMITH_CORE_MODEL_TRAINING_TOKEN_SCORING_H_
+#define WARPSMITH_CORE_MODEL_TRAINING_TOKEN_SCORING_H_
 
 #include <cstdint>
 #include <vector>
@@ -57,4 +57,4 @@ class TokenScoring {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_MODEL_TOKEN_SCORING_H_
+#endif  // WARPSMITH_CORE_MODEL_TRAINING_TOKEN_SCORING_H_

@@ -1,4 +1,4 @@
-#include "core/model/weight_gradient.h"
+#include "core/model/training/weight_gradient.h"
 
 #include "core/base/counter_random.h"
 #include "tests/support/catch.h"

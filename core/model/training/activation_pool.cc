@@ -1,4 +1,4 @@
-#include "core/model/activation_pool.h"
+#include "core/model/training/activation_pool.h"
 
 #include "core/base/check.h"
 

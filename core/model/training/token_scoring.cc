@@ -1,8 +1,8 @@
-#include "core/model/token_scoring.h"
+#include "core/model/training/token_scoring.h"
 
 #include <algorithm>
 
-#include "core/model/weight_gradient.h"
+#include "core/model/training/weight_gradient.h"
 
 namespace warpsmith {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/model/layer_training.h"
+#include "core/model/training/layer_training.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/model/weight_gradient.h"
+#include "core/model/training/weight_gradient.h"
 
 namespace warpsmith {
 namespace {
@@ -47,23 +47,6 @@ void MultiplyByRows(const T* x, int64_t rows, const T* weight, int64_t depth, in
 }
 
 }  // namespace
-
-template <typename T>
-int64_t LayerActivations<T>::Size(const ModelConfig& c, int64_t num_tokens) {
-  return num_tokens *
-         (c.qkv_size() + c.query_size() + c.num_attention_heads + c.hidden_size + 2 * c.intermediate_size);
-}
-
-template <typename T>
-LayerActivations<T> LayerActivations<T>::Bind(const ModelConfig& c, int64_t num_tokens, T* memory) {
-  LayerActivations a;
-  a.qkv = memory;
-  a.attended = a.qkv + num_tokens * c.qkv_size();
-  a.middle = a.attended + num_tokens * c.query_size();
-  a.gate_up = a.middle + num_tokens * c.hidden_size;
-  a.log_sum_exp = a.gate_up + num_tokens * 2 * c.intermediate_size;
-  return a;
-}
 
 template <typename T>
 LayerTraining<T>::LayerTraining(const ParameterLayout& layout, ThreadPool* pool)
@@ -165,21 +148,32 @@ void LayerTraining<T>::AttendGroup(const PackedBatch& batch, const LayerActivati
 }
 
 template <typename T>
+void LayerTraining<T>::MiddleRows(const T* x, const LayerActivations<T>& a, int64_t row, int64_t rows) {
+  const int64_t d = config_.hidden_size, q = config_.query_size();
+  std::copy_n(x + row * d, rows * d, a.middle + row * d);
+  packed_.output.Apply(a.attended + row * q, q, rows, a.middle + row * d, d, ProductMode::kAdd);
+}
+
+// `normed` [kBlockRows, D] is overwritten.
+template <typename T>
+void LayerTraining<T>::GateUpRows(const LayerActivations<T>& a, int64_t row, int64_t rows, T* normed) {
+  const int64_t d = config_.hidden_size, i = config_.intermediate_size;
+  for (int64_t r = 0; r < rows; ++r) {
+    kernels_.rms_norm(a.middle + (row + r) * d, packed_.weights.post_norm, d, eps_, normed + r * d);
+  }
+  packed_.gate_up.Apply(normed, d, rows, a.gate_up + row * 2 * i, 2 * i, ProductMode::kStore);
+}
+
+template <typename T>
 void LayerTraining<T>::MlpRows(const T* x, const LayerActivations<T>& a, int64_t row, int64_t rows, T* y,
                                int worker) {
-  const int64_t d = config_.hidden_size, q = config_.query_size(), i = config_.intermediate_size;
-  T* middle = a.middle + row * d;
-  T* gate_up = a.gate_up + row * 2 * i;
+  const int64_t d = config_.hidden_size, i = config_.intermediate_size;
   T* normed = Scratch(worker, kBlockRows * (d + i));
   T* activated = normed + kBlockRows * d;
-  std::copy_n(x + row * d, rows * d, middle);
-  packed_.output.Apply(a.attended + row * q, q, rows, middle, d, ProductMode::kAdd);
-  for (int64_t r = 0; r < rows; ++r) {
-    kernels_.rms_norm(middle + r * d, packed_.weights.post_norm, d, eps_, normed + r * d);
-  }
-  packed_.gate_up.Apply(normed, d, rows, gate_up, 2 * i, ProductMode::kStore);
-  kernels_.swiglu(gate_up, rows * i, activated);
-  std::copy_n(middle, rows * d, y + row * d);
+  MiddleRows(x, a, row, rows);
+  GateUpRows(a, row, rows, normed);
+  kernels_.swiglu(a.gate_up + row * 2 * i, rows * i, activated);
+  std::copy_n(a.middle + row * d, rows * d, y + row * d);
   packed_.down.Apply(activated, i, rows, y + row * d, d, ProductMode::kAdd);
 }
 
@@ -199,6 +193,29 @@ void LayerTraining<T>::Forward(const T* flat, const PackedBatch& batch, const T*
   });
   ForBlocks(pool_, num_tokens, [&](int64_t row, int64_t rows, int64_t, int worker) {
     MlpRows(x, activations, row, rows, y, worker);
+  });
+}
+
+template <typename T>
+void LayerTraining<T>::Recompute(const T* flat, const PackedBatch& batch, const T* x,
+                                 const LayerActivations<T>& activations, Recomputation recomputation) {
+  const int64_t num_tokens = batch.num_tokens(), groups = config_.num_key_value_heads;
+  if (num_tokens == 0 || recomputation == Recomputation::kNone) return;
+  packed_.Pack(layout_, flat, pool_);
+  memory_ = BindBackward(num_tokens);
+  if (!KeepsInputs(recomputation)) {
+    ForBlocks(pool_, num_tokens, [&](int64_t row, int64_t rows, int64_t, int worker) {
+      QkvRows(x, batch, activations, row, rows, worker);
+    });
+  }
+  if (!KeepsAttention(recomputation)) {
+    ParallelFor(pool_, batch.num_sequences() * groups, [&](int64_t task, int worker) {
+      AttendGroup(batch, activations, task / groups, task % groups, worker);
+    });
+  }
+  ForBlocks(pool_, num_tokens, [&](int64_t row, int64_t rows, int64_t, int worker) {
+    if (!KeepsInputs(recomputation)) MiddleRows(x, activations, row, rows);
+    GateUpRows(activations, row, rows, Scratch(worker, kBlockRows * config_.hidden_size));
   });
 }
 
@@ -355,8 +372,6 @@ void LayerTraining<T>::Backward(const T* flat, const PackedBatch& batch, const T
   WeightGradients(activations, y_grad, num_tokens, grads);
 }
 
-template struct LayerActivations<float>;
-template struct LayerActivations<double>;
 template class LayerTraining<float>;
 template class LayerTraining<double>;
 
