@@ -16,18 +16,23 @@ int64_t RangeSize(int64_t size, int64_t range) { return std::min(kRangeSize, siz
 
 }  // namespace
 
-void AdamWStep(const AdamWOptions& options, int64_t size, const float* gradient, float* parameter,
-               float* first_moment, float* second_moment, ThreadPool* pool) {
+AdamWRange ConstantsOf(const AdamWOptions& options) {
   const double correction1 = 1.0 - std::pow(options.beta1, options.step);
   const double correction2 = 1.0 - std::pow(options.beta2, options.step);
-  AdamWRange whole;
-  whole.gradient_scale = options.gradient_scale;
-  whole.beta1 = options.beta1;
-  whole.beta2 = options.beta2;
-  whole.decay_factor = 1.0f - options.learning_rate * options.weight_decay;
-  whole.step_size = static_cast<float>(options.learning_rate / correction1);
-  whole.inverse_sqrt_correction2 = static_cast<float>(1.0 / std::sqrt(correction2));
-  whole.epsilon = options.epsilon;
+  AdamWRange range{};
+  range.gradient_scale = options.gradient_scale;
+  range.beta1 = options.beta1;
+  range.beta2 = options.beta2;
+  range.decay_factor = 1.0f - options.learning_rate * options.weight_decay;
+  range.step_size = static_cast<float>(options.learning_rate / correction1);
+  range.inverse_sqrt_correction2 = static_cast<float>(1.0 / std::sqrt(correction2));
+  range.epsilon = options.epsilon;
+  return range;
+}
+
+void AdamWStep(const AdamWOptions& options, int64_t size, const float* gradient, float* parameter,
+               float* first_moment, float* second_moment, ThreadPool* pool) {
+  const AdamWRange whole = ConstantsOf(options);
   ParallelFor(pool, NumRanges(size), [&](int64_t index, int) {
     AdamWRange range = whole;
     const int64_t offset = index * kRangeSize;

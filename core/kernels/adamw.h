@@ -8,6 +8,8 @@
 
 namespace warpsmith {
 
+struct AdamWRange;
+
 struct AdamWOptions {
   float learning_rate = 1e-3f;
   float beta1 = 0.9f;
@@ -26,6 +28,9 @@ struct AdamWOptions {
 // All arrays have `size` elements and do not overlap. The result does not depend on the number of threads.
 void AdamWStep(const AdamWOptions& options, int64_t size, const float* gradient, float* parameter,
                float* first_moment, float* second_moment, ThreadPool* pool);
+
+// Returns the constants of a step, worked out, for an empty range (kernel_set.h).
+AdamWRange ConstantsOf(const AdamWOptions& options);
 
 // Sum of squares in float64, in an order that does not depend on the number of threads.
 double SumOfSquares(int64_t size, const float* values, ThreadPool* pool);

@@ -94,6 +94,21 @@ double LargestError(const std::vector<float>& found, const std::vector<float>& e
   return largest;
 }
 
+// |found - expected| / |expected|, of whole arrays. NaN and another size give infinity.
+inline double Distance(const std::vector<float>& found, const std::vector<float>& expected) {
+  double difference = found.size() == expected.size() ? 0 : INFINITY, size = 0;
+  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    difference += std::pow(double{found[i]} - expected[i], 2);
+    size += std::pow(double{expected[i]}, 2);
+  }
+  const double distance = std::sqrt(difference / size);
+  return std::isnan(distance) ? INFINITY : distance;
+}
+
+// Above the Distance that rounding to T once leaves, and sums in float32.
+template <typename T>
+inline constexpr double kRounding = 2 * kHalfStep<T>;
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_TESTS_GPU_STORED_ARRAY_H_
