@@ -5,16 +5,6 @@
 namespace warpsmith {
 
 template <typename T>
-LayerPointers<T> BindLayer(const ParameterLayout& layout, T* flat) {
-  const auto at = [&](const char* name) -> T* {
-    const ParameterEntry* const entry = layout.FindEntry(layout.layer_buffer(0), name);
-    return entry == nullptr ? nullptr : flat + entry->offset;
-  };
-  return {at("input_norm"), at("qkv"),       at("qkv_bias"), at("query_norm"), at("key_norm"),
-          at("output"),     at("post_norm"), at("gate_up"),  at("down")};
-}
-
-template <typename T>
 void PackedMatrix<T>::Pack(const T* matrix, int64_t rows, int64_t depth, ThreadPool* pool) {
   rows_ = rows;
   depth_ = depth;
@@ -62,10 +52,6 @@ void PackedLayer<T>::ApplyQkv(const T* x, int64_t num_rows, T* y) const {
   for (int64_t r = 0; r < num_rows; ++r) Kernels<T>().add(weights.qkv_bias, p, y + r * p);
 }
 
-template LayerPointers<float> BindLayer(const ParameterLayout&, float*);
-template LayerPointers<double> BindLayer(const ParameterLayout&, double*);
-template LayerPointers<const float> BindLayer(const ParameterLayout&, const float*);
-template LayerPointers<const double> BindLayer(const ParameterLayout&, const double*);
 template class PackedMatrix<float>;
 template class PackedMatrix<double>;
 template struct PackedLayer<float>;

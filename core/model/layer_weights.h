@@ -28,7 +28,14 @@ struct LayerPointers {
 
 // Where the entries of decoder layers (all alike) lie in `flat`.
 template <typename T>
-LayerPointers<T> BindLayer(const ParameterLayout& layout, T* flat);
+LayerPointers<T> BindLayer(const ParameterLayout& layout, T* flat) {
+  const auto at = [&](const char* name) -> T* {
+    const ParameterEntry* const entry = layout.FindEntry(layout.layer_buffer(0), name);
+    return entry == nullptr ? nullptr : flat + entry->offset;
+  };
+  return {at("input_norm"), at("qkv"),       at("qkv_bias"), at("query_norm"), at("key_norm"),
+          at("output"),     at("post_norm"), at("gate_up"),  at("down")};
+}
 
 // A matrix [rows, depth], transposed into panels of 64 columns for products x W^T.
 template <typename T>

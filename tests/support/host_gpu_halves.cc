@@ -14,38 +14,11 @@
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 #include "core/model/stored_type_cuda.h"
+#include "tests/support/host_floats.h"
 #include "tests/support/host_graph.h"
 
 namespace warpsmith {
 namespace {
-
-template <typename T>
-float Load(const T& stored) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, &stored, sizeof(bits));
-  return kDtypeOf<T> == DeviceDtype::kFloat16 ? FloatOfFloat16(bits) : FloatOfBfloat16(bits);
-}
-
-template <typename T>
-void Store(float value, T& to) {
-  const uint16_t bits = kDtypeOf<T> == DeviceDtype::kFloat16 ? Float16Bits(value) : Bfloat16Bits(value);
-  std::memcpy(static_cast<void*>(&to), &bits, sizeof(bits));
-}
-
-// Null where `from` is, so that optional operands stay optional.
-template <typename T>
-struct Floats {
-  Floats(const T* from, int64_t size) : values(from == nullptr ? 0 : size), present(from != nullptr) {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = Load(from[i]);
-  }
-  float* get() { return present ? values.data() : nullptr; }
-  void WriteTo(T* to) const {
-    for (size_t i = 0; i < values.size(); ++i) Store(values[i], to[i]);
-  }
-
-  std::vector<float> values;
-  bool present;
-};
 
 // Refuses what cuBLASLt would: operands that are not aligned.
 template <typename T>

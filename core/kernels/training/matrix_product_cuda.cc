@@ -57,10 +57,11 @@ class Multiplication {
   }
 
   cublasStatus_t Run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm,
-                     CublasWorkspace workspace, const T* a, const T* b, void* c, cudaStream_t stream) const {
+                     CublasWorkspace workspace, const T* a, const T* b, const void* addend, void* c,
+                     cudaStream_t stream) const {
     if (status_ != CUBLAS_STATUS_SUCCESS) return status_;
     const float one = 1.0f;
-    return cublasLtMatmul(handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &addend_factor_, c,
+    return cublasLtMatmul(handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &addend_factor_, addend,
                           c_.get(), c, c_.get(), &algorithm, workspace.memory, workspace.bytes, stream);
   }
 
@@ -75,7 +76,7 @@ class Multiplication {
 
 template <typename T>
 cublasStatus_t MatrixProducts<T>::Launch(const MatrixProduct& product, const T* a, const T* b, void* c,
-                                         cudaStream_t stream) {
+                                         cudaStream_t stream, const void* addend) {
   if (product.rows == 0 || product.columns == 0) return CUBLAS_STATUS_SUCCESS;
   const Multiplication<T> multiplication(product);
   auto known = algorithms_.find(product);
@@ -86,7 +87,8 @@ cublasStatus_t MatrixProducts<T>::Launch(const MatrixProduct& product, const T* 
     if (algorithms_.size() >= kAlgorithmsMax) algorithms_.clear();
     known = algorithms_.emplace(product, algorithm).first;
   }
-  return multiplication.Run(handle_, known->second, workspace_, a, b, c, stream);
+  return multiplication.Run(handle_, known->second, workspace_, a, b, addend == nullptr ? c : addend, c,
+                            stream);
 }
 
 template class MatrixProducts<__nv_bfloat16>;

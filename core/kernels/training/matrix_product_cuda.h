@@ -25,9 +25,11 @@ class MatrixProducts {
   MatrixProducts(cublasLtHandle_t handle, CublasWorkspace workspace)
       : handle_(handle), workspace_(workspace) {}
 
-  // `a`, `b` and `c` are device memory, aligned to 16 bytes. Launches on `stream`, does not synchronise. Nothing
-  // happens where c is empty. CUBLAS_STATUS_NOT_SUPPORTED where cuBLASLt has no algorithm.
-  cublasStatus_t Launch(const MatrixProduct& product, const T* a, const T* b, void* c, cudaStream_t stream);
+  // Launches on `stream`, does not synchronise; nothing happens where c is empty. All pointers are device memory,
+  // aligned to 16 bytes. `addend` takes the place of c in the sum where the product adds; null: c itself. Returns
+  // CUBLAS_STATUS_NOT_SUPPORTED where cuBLASLt has no algorithm.
+  cublasStatus_t Launch(const MatrixProduct& product, const T* a, const T* b, void* c, cudaStream_t stream,
+                        const void* addend = nullptr);
 
  private:
   cublasLtHandle_t handle_;

@@ -1,30 +1,11 @@
 #include "core/model/training/operator_layers.h"
 
 #include <ATen/ops/tensor.h>
-#include <c10/core/GradMode.h>
-#include <c10/util/Exception.h>
 
-#include <exception>
-
-#include "absl/functional/function_ref.h"
-#include "absl/strings/str_cat.h"
-#include "core/base/log.h"
+#include "core/model/training/run_torch.h"
 
 namespace warpsmith {
 namespace {
-
-// Runs `work`, with a graph where a backward pass follows, and tells what LibTorch throws as a status.
-absl::Status RunTorch(const char* what, bool keeps_graph, absl::FunctionRef<void()> work) {
-  try {
-    const c10::AutoGradMode mode(keeps_graph);
-    work();
-  } catch (const c10::OutOfMemoryError& error) {
-    return absl::ResourceExhaustedError(absl::StrCat(what, ": ", Escape(error.what(), 512)));
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(what, " failed in LibTorch: ", Escape(error.what(), 2048)));
-  }
-  return absl::OkStatus();
-}
 
 std::vector<double> ToHost(const at::Tensor& values) {
   const at::Tensor on_host = values.detach().to(at::kCPU, at::kDouble).contiguous();
