@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/kernels/attention_inputs.h"
 #include "core/kernels/training/matrix_product_cuda.h"
+#include "core/kernels/training/row_scores.h"
 #include "core/model/layer_weights.h"
 #include "core/model/parameter_layout.h"
 #include "core/model/rotary_table.h"
