@@ -1,7 +1,7 @@
 // A decoder's training pass on a GPU: products by cuBLASLt, attention by a library, all else by kernels of our own.
 //
-// Shapes: T tokens of a batch, N of them with a target, D hidden_size, Q query_size, P qkv_size, I intermediate_size, V
-// vocab_size. The formulas are those of layer_training.h.
+// Shapes: T tokens of a batch, D hidden_size, Q query_size, P qkv_size, I intermediate_size. The formulas are those of
+// layer_training.h.
 #ifndef WARPSMITH_CORE_MODEL_TRAINING_CUDA_LAYERS_H_
 #define WARPSMITH_CORE_MODEL_TRAINING_CUDA_LAYERS_H_
 
@@ -9,16 +9,18 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/kernels/attention_inputs.h"
 #include "core/kernels/training/matrix_product_cuda.h"
-#include "core/kernels/training/row_scores.h"
 #include "core/model/layer_weights.h"
 #include "core/model/parameter_layout.h"
 #include "core/model/rotary_table.h"
+#include "core/model/training/cuda_batch.h"
+#include "core/model/training/cuda_head.h"
 #include "core/model/training/device_arena.h"
 #include "core/model/training/layer_compute.h"
 #include "core/model/training/recomputation.h"
@@ -83,43 +85,22 @@ class CudaLayers final : public LayerCompute {
     T* attended_gradient;  // [T, Q]
     float* parts;          // of the gradients of norms
   };
-  // Of the head.
-  struct Scored {
-    T* states;  // [N, D] behind the last layer
-    T* hidden;  // [N + 1, D] behind the final norm; backward: the gradient of `states`, the last row 0
-    T* hidden_gradient;  // [N, D]
-    float* logits;       // [rows, V]
-    T* logit_gradients;  // [rows, V]
-    float* log_probs;    // [N], and as many entropies, log_sum_exps and gradients behind them
-  };
-  // Of the batch, int32.
-  struct Indices {
-    int32_t *tokens, *entries, *positions;                 // [T]; entries: 0, 1, ...
-    int32_t* cu_seqlens;                                   // of the sequences
-    int32_t *rows, *targets;                               // [N]
-    int32_t* places;                                       // [T]: among the N, or N
-    int32_t *sorted_tokens, *sorted_indptr, *sorted_rows;  // RowsByToken
-  };
-
   CudaLayers(const ModelConfig& config, const CudaLayersOptions& options, TrainingAttention<T>& attention,
              cudaStream_t stream);
 
-  int64_t num_tokens() const { return batch_->packed.num_tokens(); }
-  int64_t num_scored() const { return static_cast<int64_t>(scored_rows_.size()); }
+  int64_t num_tokens() const { return batch_.num_tokens(); }
   T* State(int64_t layer) const { return states_[keeps_ ? layer : layer % 2]; }
-  int head_buffer() const;
-  int64_t head_offset() const;
+  CudaHeadWeights<T> HeadWeights() const;
   Kept& Of(int64_t layer) { return kept_[keeps_ ? layer : 0]; }
   AttentionShape Shape() const;
   AttentionHeads<T> Heads() const { return {shared_.queries, shared_.keys, shared_.values}; }
 
   void Place();
-  absl::Status Upload();
   absl::Status ReserveRotary();
 
   absl::Status Multiply(const MatrixProduct& product, const T* a, const T* b, void* c, std::string_view what,
                         const void* addend = nullptr);
-  absl::Status Norm(const T* x, const T* weight, int64_t rows, T* y);
+  absl::Status Norm(const T* x, const T* weight, T* y);
   absl::Status NormBackward(const T* x, const T* weight, int64_t rows, T* y_gradient, T* x_gradient,
                             float* weight_gradient);
   AttentionInputs<T> InputsOf(const LayerPointers<const T>& weights, const Kept& kept) const;
@@ -134,8 +115,6 @@ class CudaLayers final : public LayerCompute {
                            const Kept& kept);
   absl::Status BackwardAttention(const LayerPointers<const T>& weights, const LayerPointers<float>& gradients,
                                  int64_t layer, Kept& kept);
-  absl::Status Logits(int64_t first, int64_t rows);
-  RowScoring ScoringOf(int64_t first, int64_t rows) const;
 
   const ParameterLayout layout_;
   const CudaLayersOptions options_;
@@ -144,6 +123,7 @@ class CudaLayers final : public LayerCompute {
   cublasLtHandle_t handle_ = nullptr;
   DeviceMemory workspace_;
   std::unique_ptr<MatrixProducts<T>> products_;
+  std::optional<CudaHead<T>> head_;
   RotaryTable<float> rotary_;
   DeviceMemory rotary_memory_;
   int64_t num_positions_ = 0;
@@ -151,18 +131,13 @@ class CudaLayers final : public LayerCompute {
   std::vector<float*> gradients_;
 
   // Of the present pass.
-  const ScoredBatch* batch_ = nullptr;
+  CudaBatch batch_;
   bool keeps_ = false;
   Recomputation waits_ = Recomputation::kLayer;
-  std::vector<int32_t> scored_rows_;
-  int64_t num_sorted_tokens_ = 0;
-  int64_t logits_first_ = -1;  // the rows that `logits` are of
   DeviceArena activations_;
   std::vector<T*> states_;  // [T, D] before each layer and behind the last; two where none are kept
   std::vector<Kept> kept_;
   Shared shared_{};
-  Scored scored_{};
-  Indices indices_{};
 };
 
 }  // namespace warpsmith
