@@ -113,10 +113,17 @@ def test_a_program_of_megabytes_is_refused_with_the_number_that_it_may_have(
 
 
 def test_both_gpus_are_used(service: FakeGpuService) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        grades = list(pool.map(lambda i: _grade_python(service, _python_program(f"both_{i}"), variant=i), range(8)))
-    assert all(grade.correct for grade in grades)
-    used = Counter(grade.message["environment"]["gpu"]["name"] for grade in grades)
+    """In four rounds at most: tasks that become ready one after another all find the first GPU free."""
+    used: Counter[str] = Counter()
+    with ThreadPoolExecutor(4) as pool:
+        for first in range(0, 16, 4):
+            if len(used) == 2:
+                break
+            grades = list(
+                pool.map(lambda i: _grade_python(service, _python_program(f"both_{i}"), i), range(first, first + 4))
+            )
+            assert all(grade.correct for grade in grades)
+            used.update(grade.message["environment"]["gpu"]["name"] for grade in grades)
     assert set(used) == {"Fake GPU 0", "Fake GPU 1"}
 
 
