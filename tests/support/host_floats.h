@@ -27,7 +27,7 @@ void Store(float value, T& to) {
   std::memcpy(static_cast<void*>(&to), &bits, sizeof(bits));
 }
 
-// Null where `from` is, so that optional operands stay optional.
+// Holds the values of `from`; get() is null where `from` is, so that optional operands stay optional.
 template <typename T>
 struct Floats {
   Floats(const T* from, int64_t size) : values(from == nullptr ? 0 : size), present(from != nullptr) {

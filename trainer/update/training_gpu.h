@@ -15,7 +15,7 @@ namespace warpsmith {
 // For one thread.
 class TrainingGpu {
  public:
-  // Nothing where the host has no leases.
+  // Empty where the host has no leases.
   using Turn = std::optional<DeviceLease::Held>;
 
   // Opens GPU `index`, counted as CUDA does, and makes it the calling thread's. Errors name trainer.device and the way

@@ -9,7 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kBlocksMax = 1 << 20;  // vectors beyond are taken in turn
 
-// As adamw_simd.h.
+// Computes the formula of adamw.h.
 template <typename T>
 __global__ void AdamWKernel(const AdamWRange range, float* gradient, T* stored) {
   const int64_t step = int64_t{gridDim.x} * kThreads * kStoredVector;

@@ -1,11 +1,11 @@
 // The backward pass of attention_inputs.h: contract, formula, and the reference on a CPU.
 //
-// Of a query or key head with x = head + bias, h = head_dim / 2 and the gradient dy of what attention read:
+// A query or key head, with x = head + bias, h = head_dim / 2 and dy the gradient of what attention read, gives
 //   dn[i] = dy[i] cos[i] + dy[i + h] sin[i],  dn[i + h] = dy[i + h] cos[i] - dy[i] sin[i]
 //   with a norm, r = 1 / sqrt(mean x^2 + eps):  dx = r w dn - x r^3 / head_dim * sum(w dn x),  dw += dn x r
 //   without one:  dx = dn
-// Of a value head dx = dy. Each dx is rounded to what is stored once. The bias' gradient is the sum of dx over the rows
-// (column_sums.h).
+// A value head gives dx = dy. Each dx is rounded to what is stored once. The bias' gradient is the sum of dx over the
+// rows (column_sums.h).
 #ifndef WARPSMITH_CORE_KERNELS_TRAINING_ATTENTION_INPUTS_GRADIENT_H_
 #define WARPSMITH_CORE_KERNELS_TRAINING_ATTENTION_INPUTS_GRADIENT_H_
 
@@ -40,7 +40,7 @@ constexpr const T* HeadGradient(const AttentionInputsGradient<T>& gradient, Head
   return grads + (row * forward.num_kv_heads + place.index) * forward.head_dim;
 }
 
-// By KernelSet::norm_rotate_gradient; head_dim even and at most 512.
+// Computes by KernelSet::norm_rotate_gradient. REQUIRES: head_dim is even and at most 512.
 void AttentionInputsGradientReference(const AttentionInputsGradient<float>& gradient,
                                       DeviceDtype stored = DeviceDtype::kBfloat16);
 

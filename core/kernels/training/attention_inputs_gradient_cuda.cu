@@ -10,17 +10,6 @@ constexpr int kThreads = 256;
 constexpr int kWarpsOfBlock = kThreads / kWarp;
 constexpr int64_t kHeadDimMax = 256;
 
-// dn from dy.
-template <int kSteps>
-__device__ void RotateBack(const RotaryPart<kSteps>& rotary, int64_t half, HeadPart<kSteps>& part) {
-  ForColumns<kSteps>(half, [&](int step, int64_t) {
-    const float2 low = part.low[step], high = part.high[step];
-    const float2 c = rotary.cosines[step], s = rotary.sines[step];
-    part.low[step] = {ProductsMore(low.x, c.x, high.x, s.x), ProductsMore(low.y, c.y, high.y, s.y)};
-    part.high[step] = {ProductsLess(high.x, c.x, low.x, s.x), ProductsLess(high.y, c.y, low.y, s.y)};
-  });
-}
-
 // Calls body(x, weight, gradient, sum) for each of a lane's elements.
 template <int kSteps, typename Body>
 __device__ void ForElements(int64_t half, HeadPart<kSteps>& x, HeadPart<kSteps>& weight,
@@ -69,7 +58,9 @@ __global__ void AttentionInputsGradientKernel(const AttentionInputsGradient<T> g
       RotaryPart<kSteps> rotary;
       const int64_t at = f.positions[row] * half;
       LoadRotary(f.cosines + at, f.sines + at, half, rotary);
-      RotateBack(rotary, half, gradient);
+      // The way back is the rotation by the opposite angle.
+      for (float2& sine : rotary.sines) sine = {-sine.x, -sine.y};
+      RotateHead(rotary, half, gradient);
       const bool is_query = place.kind == HeadKind::kQuery;
       if (const T* const norm = is_query ? f.query_norm : f.key_norm; norm != nullptr) {
         HeadPart<kSteps> x, weight;

@@ -23,7 +23,7 @@ constexpr int64_t RowStride(const ColumnSums<T>& sums) {
   return sums.row_stride == 0 ? sums.columns : sums.row_stride;
 }
 
-// In float64, rounded once.
+// Sums in float64 and rounds once.
 void ColumnSumsReference(const ColumnSums<float>& sums);
 
 }  // namespace warpsmith

@@ -28,8 +28,8 @@ struct MatrixProduct {
   }
 };
 
-// Of a layer y = x W^T with x [tokens, depth] and W [columns, depth]: y, the gradient of x from that of y, and the
-// gradient of W, which is added to a sum in float32.
+// Return the three products of a layer y = x W^T with x [tokens, depth] and W [columns, depth]: y itself, the gradient
+// of x from that of y, and the gradient of W, which is added to a sum in float32.
 constexpr MatrixProduct LinearForward(int64_t tokens, int64_t columns, int64_t depth) {
   return {.rows = tokens, .columns = columns, .depth = depth, .b_transposed = true};
 }
@@ -45,7 +45,7 @@ constexpr MatrixProduct LinearWeightGradient(int64_t tokens, int64_t columns, in
           .adds = true};
 }
 
-// In float64, not rounded: c [rows, columns] is added to where the product adds, else overwritten.
+// Multiplies in float64 without rounding. c [rows, columns] is added to where the product adds, else overwritten.
 void MatrixProductReference(const MatrixProduct& product, const float* a, const float* b, double* c);
 
 }  // namespace warpsmith

@@ -35,7 +35,7 @@ struct NormGradient {
   float* weight_grad = nullptr;  // [size]: added to
 };
 
-// By KernelSet::rms_norm and rms_norm_gradient.
+// Computes by KernelSet::rms_norm and rms_norm_gradient.
 void NormGradientReference(const NormGradient<float>& gradient, DeviceDtype stored = DeviceDtype::kBfloat16);
 
 }  // namespace warpsmith

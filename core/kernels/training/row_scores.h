@@ -34,7 +34,7 @@ struct RowScoringGradient {
   T* logit_grads = nullptr;  // [rows, row_stride]: zeros in padding. May be forward.logits if T is float
 };
 
-// By KernelSet::score_row and score_row_gradient.
+// Compute by KernelSet::score_row and score_row_gradient.
 void RowScoringReference(const RowScoring& scoring);
 void RowScoringGradientReference(const RowScoringGradient<float>& gradient,
                                  DeviceDtype stored = DeviceDtype::kBfloat16);

@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kWarpsOfBlock = kThreads / kWarp;
 
-// Of some of a row's z: the largest, the sum of exp(z - largest), and the sum of exp(z - largest) (z - largest).
+// Sums over part of a row of z: the largest, the sum of exp(z - largest), and that of exp(z - largest) (z - largest).
 struct Softmax {
   float largest;
   float sum;
@@ -34,7 +34,7 @@ __device__ Softmax Shuffled(const Softmax& s, int offset) {
           __shfl_xor_sync(kWholeWarp, s.moment, offset)};
 }
 
-// In thread 0.
+// Returns the block's sums, in thread 0 alone.
 __device__ Softmax JoinBlock(Softmax s, Softmax* of_warps) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) s = Joined(s, Shuffled(s, offset));
   if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = s;

@@ -23,7 +23,7 @@ struct SwiGluGradient {
   T* y = nullptr;              // [rows, size], may be y_grad
 };
 
-// By KernelSet::swiglu and swiglu_gradient.
+// Computes by KernelSet::swiglu and swiglu_gradient.
 void SwiGluGradientReference(const SwiGluGradient<float>& gradient,
                              DeviceDtype stored = DeviceDtype::kBfloat16);
 

@@ -67,7 +67,7 @@ class CpuLayers final : public LayerCompute {
   std::vector<const T*> weights_;
   std::vector<T*> gradients_;
 
-  // Of the present pass.
+  // State of the pass under way.
   const ScoredBatch* batch_ = nullptr;
   bool keeps_ = false;
   Recomputation waits_ = Recomputation::kLayer;  // recomputation_, or kLayer where no backward pass follows

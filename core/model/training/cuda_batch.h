@@ -1,4 +1,4 @@
-// What kernels read of a batch, in a GPU's memory.
+// Copies what kernels read of a batch into a GPU's memory.
 //
 // Shapes: T tokens of a batch, N of them with a target.
 #ifndef WARPSMITH_CORE_MODEL_TRAINING_CUDA_BATCH_H_

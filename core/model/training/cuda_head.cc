@@ -106,7 +106,7 @@ absl::Status CudaHead<T>::Backward(const CudaHeadWeights<T>& weights,
   RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(this->log_prob_gradients(), log_prob_gradients.data(),
                                              scored * sizeof(float), cudaMemcpyHostToDevice, stream_),
                              "copying gradients of log-probabilities"));
-  // Backwards: the logits of the last rows are still there.
+  // The last rows come first, for their logits are still there.
   for (int64_t first = (scored - 1) / rows_max_ * rows_max_; scored > 0 && first >= 0; first -= rows_max_) {
     RETURN_IF_ERROR(BackwardRows(weights, first, std::min(rows_max_, scored - first)));
   }

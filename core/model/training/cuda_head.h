@@ -68,7 +68,7 @@ class CudaHead {
   MatrixProducts<T>& products_;
   const cudaStream_t stream_;
 
-  // Of the present pass.
+  // State of the pass under way.
   const CudaBatch* batch_ = nullptr;
   int64_t logits_first_ = -1;  // the rows that `logits_` are of
   T* states_ = nullptr;        // [N, D] behind the last layer

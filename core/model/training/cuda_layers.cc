@@ -288,13 +288,14 @@ absl::Status CudaLayers<T>::BackwardHead(const std::vector<double>& log_prob_gra
 
 // Backward.
 
+// shared_.normed: the gradient of the norm's result before, that result after. shared_.gradient is added to.
 template <typename T>
-absl::Status CudaLayers<T>::NormBackward(const T* x, const T* weight, int64_t rows, T* y_gradient,
-                                         T* x_gradient, float* weight_gradient) {
-  const auto eps = static_cast<float>(layout_.config().rms_norm_eps);
-  return CudaStatus(LaunchNormGradient<T>({rows, layout_.config().hidden_size, eps, x, weight, y_gradient,
-                                           x_gradient, y_gradient, shared_.parts, weight_gradient},
-                                          stream_),
+absl::Status CudaLayers<T>::NormBackward(const T* x, const T* weight, float* weight_gradient) {
+  const ModelConfig& c = layout_.config();
+  return CudaStatus(LaunchNormGradient<T>(
+                        {num_tokens(), c.hidden_size, static_cast<float>(c.rms_norm_eps), x, weight,
+                         shared_.normed, shared_.gradient, shared_.normed, shared_.parts, weight_gradient},
+                        stream_),
                     "the gradient of a norm");
 }
 
@@ -323,8 +324,7 @@ absl::Status CudaLayers<T>::BackwardMlp(const LayerPointers<const T>& weights,
                            "the gradient of down"));
   RETURN_IF_ERROR(Multiply(LinearInputGradient(n, 2 * i, d), kept.gate_up, weights.gate_up, shared_.normed,
                            "the gradient of the MLP's input"));
-  RETURN_IF_ERROR(
-      NormBackward(kept.middle, weights.post_norm, n, shared_.normed, shared_.gradient, gradients.post_norm));
+  RETURN_IF_ERROR(NormBackward(kept.middle, weights.post_norm, gradients.post_norm));
   return Multiply(LinearWeightGradient(n, 2 * i, d), kept.gate_up, shared_.normed, gradients.gate_up,
                   "the gradient of gate and up");
 }
@@ -361,8 +361,7 @@ absl::Status CudaLayers<T>::BackwardAttention(const LayerPointers<const T>& weig
   }
   RETURN_IF_ERROR(Multiply(LinearInputGradient(n, p, d), kept.qkv, weights.qkv, shared_.normed,
                            "the gradient of attention's input"));
-  RETURN_IF_ERROR(NormBackward(State(layer), weights.input_norm, n, shared_.normed, shared_.gradient,
-                               gradients.input_norm));
+  RETURN_IF_ERROR(NormBackward(State(layer), weights.input_norm, gradients.input_norm));
   return Multiply(LinearWeightGradient(n, p, d), kept.qkv, shared_.normed, gradients.qkv,
                   "the gradient of queries, keys and values");
 }

@@ -60,18 +60,15 @@ class CudaLayers final : public LayerCompute {
   absl::Status BackwardLayer(int64_t layer) override;
   absl::Status BackwardEmbedding() override;
 
-  // Bytes of the activations of the largest batch so far, but for what attention keeps.
-  int64_t activation_bytes() const { return activations_.bytes(); }
-
  private:
-  // Of one layer; null: in the arrays that layers share.
+  // A layer's own arrays, or those that all layers share.
   struct Kept {
     T* qkv = nullptr;      // [T, P] before norm and rotation
     T* middle = nullptr;   // [T, D], behind the attention
     T* gate_up = nullptr;  // [T, 2I]
     typename TrainingAttention<T>::Result attention;
   };
-  // What layers write one after another.
+  // Arrays that all layers share.
   struct Shared {
     T* qkv;
     T* middle;
@@ -101,8 +98,7 @@ class CudaLayers final : public LayerCompute {
   absl::Status Multiply(const MatrixProduct& product, const T* a, const T* b, void* c, std::string_view what,
                         const void* addend = nullptr);
   absl::Status Norm(const T* x, const T* weight, T* y);
-  absl::Status NormBackward(const T* x, const T* weight, int64_t rows, T* y_gradient, T* x_gradient,
-                            float* weight_gradient);
+  absl::Status NormBackward(const T* x, const T* weight, float* weight_gradient);
   AttentionInputs<T> InputsOf(const LayerPointers<const T>& weights, const Kept& kept) const;
 
   absl::Status Qkv(const LayerPointers<const T>& weights, int64_t layer, Kept& kept);
@@ -130,7 +126,7 @@ class CudaLayers final : public LayerCompute {
   std::vector<const T*> weights_;
   std::vector<float*> gradients_;
 
-  // Of the present pass.
+  // State of the pass under way.
   CudaBatch batch_;
   bool keeps_ = false;
   Recomputation waits_ = Recomputation::kLayer;

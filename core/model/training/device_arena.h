@@ -11,8 +11,8 @@
 
 namespace warpsmith {
 
-// Room for arrays that are needed at the same time. Whoever places arrays does so twice, in the same order: the first
-// time nothing is there and the size is found out, the second time the arrays get their addresses.
+// Gives room to arrays that are needed at the same time. They are placed twice, in the same order: the first time finds
+// the size out, the second time gives the arrays their addresses.
 class DeviceArena {
  public:
   // Runs `place`, which calls Take for each array, and keeps the memory if it is large enough. Work that uses the
@@ -41,8 +41,6 @@ class DeviceArena {
     used_ += (count * static_cast<int64_t>(sizeof(U)) + 255) / 256 * 256;
     return reinterpret_cast<U*>(at);
   }
-
-  int64_t bytes() const { return bytes_; }
 
  private:
   DeviceMemory memory_;

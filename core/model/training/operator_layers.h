@@ -1,4 +1,4 @@
-// A decoder's training pass out of Torch's operators and autograd, on any device: the judge of the others.
+// A decoder's training pass out of Torch's operators and autograd, on any device: the reference for the kernels.
 #ifndef WARPSMITH_CORE_MODEL_TRAINING_OPERATOR_LAYERS_H_
 #define WARPSMITH_CORE_MODEL_TRAINING_OPERATOR_LAYERS_H_
 
@@ -39,7 +39,7 @@ class OperatorLayers final : public LayerCompute {
   const int64_t num_token_ids_;
   const Parameters* parameters_ = nullptr;
 
-  // Of the present pass.
+  // State of the pass under way.
   const ScoredBatch* batch_ = nullptr;
   bool keeps_ = false;
   at::Tensor state_;      // [T, D]

@@ -1,4 +1,4 @@
-// What LibTorch throws, as a status.
+// Runs LibTorch's functions and returns what they throw as a status.
 #ifndef WARPSMITH_CORE_MODEL_TRAINING_RUN_TORCH_H_
 #define WARPSMITH_CORE_MODEL_TRAINING_RUN_TORCH_H_
 

@@ -20,14 +20,14 @@
 namespace warpsmith {
 
 struct TrainingModelOptions {
-  // Of the parameters. Kernels compute float32 and float64 on a CPU; operators these and bfloat16 anywhere.
+  // Where the parameters lie. Kernels compute float32 and float64 on a CPU; operators these and bfloat16 anywhere.
   Placement placement;
   // Threads of the CPU kernels; must outlive the model. Null: the calling thread alone. Results do not depend on it.
   ThreadPool* pool = nullptr;
   // Ids that the tokenizer has, at most vocab_size; 0: vocab_size. Rows of the head behind them are
   // padding: in no softmax, without gradient.
   int64_t num_token_ids = 0;
-  // By the kernels; autograd keeps what it needs.
+  // The kernels follow it; autograd keeps what it needs.
   Recomputation recomputation = Recomputation::kNone;
 };
 

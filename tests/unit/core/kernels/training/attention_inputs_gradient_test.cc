@@ -43,7 +43,7 @@ struct Case {
             .kv_entries = entries.data()};
   }
 
-  // What attention reads, times the gradients of it.
+  // Returns the sum of attention's inputs, each times its gradient.
   double Loss() {
     std::vector<float> queries(query_grad.size()), keys(key_grad.size()), values(value_grad.size());
     AttentionInputs<float> inputs = Inputs();

@@ -38,7 +38,7 @@ struct Head {
     return {norm.data(), weights.data(), norm_gradient.data(), head_gradient.data()};
   }
 
-  // Of the sum of the log-probabilities.
+  // Returns the gradient of the sum of the log-probabilities.
   std::vector<float> Gradient() {
     std::vector<float> parts(4 * kSize), gradient(4 * kSize, 7.0f);
     REQUIRE(head.Score(Weights(), state.data(), &log_probs, &entropies).ok());

@@ -153,7 +153,7 @@ TEST_CASE("scores alone keep nothing and are those of a pass with gradients") {
           }).ok());
   CHECK(alone->log_probs == with_gradient.log_probs);
   CHECK(alone->entropies == with_gradient.entropies);
-  // Nothing was scored: nothing happens.
+  // A batch without targets scores nothing.
   ScoredBatch silent = batch;
   silent.targets.assign(batch.targets.size(), -1);
   CHECK(ScoreBatch(**layers, silent)->log_probs == std::vector<double>(batch.targets.size()));
