@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "rollout_workers/cpu_batch.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
@@ -37,6 +39,15 @@ device::CudaStepOptions StepOptionsFrom(const CudaPlacement& cuda, const paged::
           .batch_invariant = cuda.batch_invariant};
 }
 
+// Without turns an engine decodes all the same: a referee's times are then of a GPU that both use.
+DeviceTurns TurnsOn(const std::vector<int>& devices) {
+  absl::StatusOr<DeviceTurns> turns = device::OpenCudaTurns(devices);
+  if (turns.ok()) return *std::move(turns);
+  LogWarning(absl::StrCat("the engine takes no turns on ", device::CudaName(devices),
+                          ", so what a referee times there meanwhile is wrong: ", turns.status().message()));
+  return {};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Batch>> MakeBatch(const ModelConfig& config, const EngineOptions& options) {
@@ -45,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Batch>> MakeBatch(const ModelConfig& config, cons
   ASSIGN_OR_RETURN(std::unique_ptr<device::StepDevice> device,
                    device::OpenCudaStepDevice(config, StepOptionsFrom(*options.cuda, paged)));
   ASSIGN_OR_RETURN(std::unique_ptr<PagedDeviceBatch> batch,
-                   PagedDeviceBatch::Create(paged, std::move(device)));
+                   PagedDeviceBatch::Create(paged, std::move(device), TurnsOn(options.cuda->devices)));
   return batch;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/model/model_config.h"
 #include "rollout_workers/engine.h"
 #include "rollout_workers/generation.h"
@@ -36,9 +37,14 @@ class Batch {
     int num_steps = 0;
     int num_drawn = 0;
     int num_prefilled = 0;
+    // Time in which another process had the device, so that no step began.
+    absl::Duration waited;
   };
 
   virtual ~Batch() = default;
+
+  // Gives the device up to other processes. Called when nothing can be stepped; the next step takes it again.
+  virtual void Rest() {}
 
   // Whether samples can go on with other weights than they began with. Any thread.
   virtual bool can_continue() const = 0;
@@ -76,8 +82,8 @@ class Batch {
   // Nothing waits, decodes or is under way on a device.
   virtual bool empty() const = 0;
 
-  // Gets on by about one token of every sample, and hands out those that ended. Not when empty, and only if
-  // can_step().
+  // Gets on by about one token of every sample, and hands out those that ended. Where another process has the device it
+  // waits a moment for it, and may get on by nothing. Not when empty, and only if can_step().
   virtual Outcome Step() = 0;
 };
 

@@ -253,6 +253,7 @@ bool Engine::Impl::TakeMail() {
     if (CanStep()) {
       hold_until_ = absl::InfiniteFuture();
     } else {
+      batch_->Rest();
       AwaitMail();
     }
     if (stopping_) return false;
@@ -331,7 +332,7 @@ void Engine::Impl::StepOnce() {
   Batch::Outcome outcome = batch_->Step();
   {
     absl::MutexLock lock(&mutex_);
-    Count(outcome, absl::Now() - began);
+    Count(outcome, absl::Now() - began - outcome.waited);
   }
   Report(std::move(outcome));
 }

@@ -13,6 +13,11 @@
 namespace warpsmith {
 namespace {
 
+// Longest time that the engine reads no mail because another process has the device.
+constexpr absl::Duration kTurnWait = absl::Milliseconds(100);
+// Longest wait for the device before new weights are taken: a referee gives it up between two programs.
+constexpr absl::Duration kWeightsTurnMax = absl::Minutes(15);
+
 paged::TokenSampling ToTokenSampling(const SamplingParameters& sampling) {
   return {.top_p = sampling.top_p,
           .min_p = sampling.min_p,
@@ -31,7 +36,7 @@ absl::Status GiveWeights(const LoadedWeights& weights, device::StepDevice& devic
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> PagedDeviceBatch::Create(
-    paged::PagedBatchOptions options, std::unique_ptr<device::StepDevice> device) {
+    paged::PagedBatchOptions options, std::unique_ptr<device::StepDevice> device, DeviceTurns turns) {
   options.num_pages = device->num_pages();
   const int64_t context_pages = (options.context_tokens_max + options.page_tokens - 1) / options.page_tokens;
   if (options.num_pages <= context_pages) {
@@ -40,12 +45,13 @@ absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> PagedDeviceBatch::Create(
         " tokens takes ", context_pages, " and one for padding: give more pages or a shorter context"));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<paged::PagedBatch> paged, paged::PagedBatch::Create(options, 0));
-  return std::unique_ptr<PagedDeviceBatch>(new PagedDeviceBatch(std::move(paged), std::move(device)));
+  return std::unique_ptr<PagedDeviceBatch>(
+      new PagedDeviceBatch(std::move(paged), std::move(device), std::move(turns)));
 }
 
 PagedDeviceBatch::PagedDeviceBatch(std::unique_ptr<paged::PagedBatch> paged,
-                                   std::unique_ptr<device::StepDevice> device)
-    : device_(std::move(device)), paged_(std::move(paged)) {}
+                                   std::unique_ptr<device::StepDevice> device, DeviceTurns turns)
+    : device_(std::move(device)), paged_(std::move(paged)), turns_(std::move(turns)) {}
 
 PagedDeviceBatch::~PagedDeviceBatch() { device_->DropSteps(); }
 
@@ -54,6 +60,7 @@ absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, paged::E
       << "steps are in flight, or the device sleeps, while weights are swapped";
   WS_CHECK(empty() || entries != paged::EntriesOnChange::kRequireNone)
       << num_active() << " samples decode while weights are swapped";
+  RETURN_IF_ERROR(turns_.Take(absl::Now() + kWeightsTurnMax));
   if (requests_.empty()) version_of_load_.clear();
   RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, entries));
   version_of_load_[num_loads_] = weights.policy_version;
@@ -77,11 +84,19 @@ absl::Status PagedDeviceBatch::lost() const {
 
 Batch::Outcome PagedDeviceBatch::Settle() {
   Outcome outcome;
-  while (paged_->num_steps_in_flight() > 0) {
-    if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
-  }
-  if (!lost().ok()) FailAll(lost(), &outcome);
+  SettleInto(&outcome);
   return outcome;
+}
+
+void PagedDeviceBatch::SettleInto(Outcome* outcome) {
+  while (paged_->num_steps_in_flight() > 0) {
+    if (const absl::Status status = CompleteOldest(outcome); !status.ok()) FailAll(status, outcome);
+  }
+  if (!lost().ok()) FailAll(lost(), outcome);
+}
+
+void PagedDeviceBatch::Rest() {
+  if (paged_->num_steps_in_flight() == 0) turns_.Give();
 }
 
 absl::Status PagedDeviceBatch::Sleep(SleepDepth depth) {
@@ -175,25 +190,38 @@ int PagedDeviceBatch::num_waiting() const {
 Batch::Outcome PagedDeviceBatch::Step() {
   Outcome outcome;
   outcome.failed = std::exchange(refused_, {});
-  const absl::StatusOr<bool> launched = is_ready() ? LaunchNext() : false;
-  if (!launched.ok()) {
-    FailAll(launched.status(), &outcome);
+  const absl::Time began = absl::Now();
+  const absl::Status taken = is_ready() ? turns_.Take(began + kTurnWait) : absl::OkStatus();
+  outcome.waited = absl::Now() - began;
+  if (absl::IsDeadlineExceeded(taken)) return outcome;  // the engine reads its mail, and steps again
+  if (!taken.ok()) {
+    FailAll(taken, &outcome);
     return outcome;
   }
+  StepInTurn(&outcome);
+  if (turns_.has_devices() && turns_.held() && turns_.IsWanted()) {
+    SettleInto(&outcome);
+    turns_.Give();
+  }
+  return outcome;
+}
+
+void PagedDeviceBatch::StepInTurn(Outcome* outcome) {
+  const absl::StatusOr<bool> launched = is_ready() ? LaunchNext() : false;
+  if (!launched.ok()) return FailAll(launched.status(), outcome);
   const int num_before = paged_->num_steps_in_flight() - *launched;
   if (num_before > 0) {
-    if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
+    if (const absl::Status status = CompleteOldest(outcome); !status.ok()) FailAll(status, outcome);
   } else if (!*launched && is_ready() && !paged_->empty()) {
     FailAll(
         absl::InternalError(absl::StrCat(
             "No step can be planned for ", num_waiting(), " samples that wait and ", num_active(),
             " that have a slot: ask again; if it comes again, give the engine more of the GPU's memory or "
             "fewer slots, and report it with these numbers")),
-        &outcome);
+        outcome);
   }
   const int64_t num_prefilled = paged_->status().num_tokens_prefilled;
-  outcome.num_prefilled = static_cast<int>(num_prefilled - std::exchange(num_prefilled_, num_prefilled));
-  return outcome;
+  outcome->num_prefilled = static_cast<int>(num_prefilled - std::exchange(num_prefilled_, num_prefilled));
 }
 
 absl::StatusOr<bool> PagedDeviceBatch::LaunchNext() {

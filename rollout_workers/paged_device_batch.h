@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/base/device_turns.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/paged/paged_batch.h"
@@ -22,12 +23,15 @@ namespace warpsmith {
 // jobs try it again, unless it is lost: those of a lost one are UNAVAILABLE, for another worker may do them.
 class PagedDeviceBatch final : public Batch {
  public:
-  // `options` with num_pages of `device`. The errors of PagedBatch::Create; FAILED_PRECONDITION where the pages do not
-  // hold one context.
+  // `options` with num_pages of `device`. Steps and new weights are computed in `turns` on its GPUs, which go to
+  // another process as soon as that waits for one. The errors of PagedBatch::Create; FAILED_PRECONDITION where the
+  // pages do not hold one context.
   static absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> Create(paged::PagedBatchOptions options,
-                                                                  std::unique_ptr<device::StepDevice> device);
+                                                                  std::unique_ptr<device::StepDevice> device,
+                                                                  DeviceTurns turns = {});
   ~PagedDeviceBatch() override;
 
+  void Rest() override;
   bool can_continue() const override { return true; }
   absl::Status SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) override;
   absl::Status lost() const override;
@@ -65,10 +69,13 @@ class PagedDeviceBatch final : public Batch {
   };
   using Requests = absl::flat_hash_map<int64_t, Request>;
 
-  PagedDeviceBatch(std::unique_ptr<paged::PagedBatch> paged, std::unique_ptr<device::StepDevice> device);
+  PagedDeviceBatch(std::unique_ptr<paged::PagedBatch> paged, std::unique_ptr<device::StepDevice> device,
+                   DeviceTurns turns);
 
   bool is_ready() const { return has_weights_ && !paged_->asleep() && lost().ok(); }
   absl::Status AddGroup(const GenerationJob& job, GenerationGroup group);
+  void StepInTurn(Outcome* outcome);
+  void SettleInto(Outcome* outcome);
   absl::StatusOr<bool> LaunchNext();
   absl::Status CompleteOldest(Outcome* outcome);
   void Report(paged::AnswerToken token, Outcome* outcome);
@@ -81,6 +88,7 @@ class PagedDeviceBatch final : public Batch {
 
   const std::unique_ptr<device::StepDevice> device_;
   const std::unique_ptr<paged::PagedBatch> paged_;
+  DeviceTurns turns_;
   bool has_weights_ = false;
   uint64_t num_loads_ = 0;  // the version by PagedBatch's count: the same policy may be loaded again
   std::map<uint64_t, uint64_t> version_of_load_;  // the policy's; of all loads since nothing was under way

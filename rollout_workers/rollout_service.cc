@@ -6,11 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/host_id.h"
 #include "core/base/transfer_timeout.h"
 #include "core/kernels/device_dtype.h"
 #include "core/rpc/status.h"
 #include "rollout_workers/group_stream.h"
 #include "rollout_workers/placement.h"
+#include "rollout_workers/weight_transport.h"
 #include "rollout_workers/wire.h"
 
 namespace warpsmith {
@@ -135,6 +137,7 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
                                              identity_.stop_token_ids.end());
   const std::optional<CudaPlacement>& cuda = worker_->engine().cuda();
   response->set_weights_dtype(DtypeName(cuda.has_value() ? cuda->dtype : DeviceDtype::kFloat32));
+  if (TakesCudaMemory(cuda)) response->set_cuda_memory_host(HostId());
   response->set_num_active_samples(status.num_active_samples);
   response->set_num_waiting_samples(status.num_waiting_samples);
   response->set_asleep(status.asleep);

@@ -93,6 +93,10 @@ class NcclTransport final : public WeightTransport {
 
 }  // namespace
 
+bool TakesCudaMemory(const std::optional<CudaPlacement>& cuda) {
+  return cuda.has_value() && cuda->dtype != DeviceDtype::kFloat32 && cuda->devices.size() == 1;
+}
+
 absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string& name,
                                                                const ModelConfig& config,
                                                                const std::optional<CudaPlacement>& cuda) {

@@ -19,6 +19,9 @@ namespace warpsmith {
 // OfferedWeights::transport of a broadcast.
 inline constexpr char kNcclTransport[] = "nccl";
 
+// Returns whether an engine at this placement takes weights by cuda_memory.
+bool TakesCudaMemory(const std::optional<CudaPlacement>& cuda);
+
 class WeightTransport {
  public:
   virtual ~WeightTransport() = default;

@@ -11,6 +11,10 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
                                                ": make one with ./dev build cuda, or give cpu"));
 }
 
+absl::StatusOr<DeviceTurns> OpenCudaTurns(const std::vector<int>& devices) {
+  return absl::UnimplementedError(absl::StrCat("This build has no CUDA for turns on ", CudaName(devices)));
+}
+
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig&, const OfferedMemory&,
                                                               int device, absl::Time) {
   return absl::UnimplementedError(

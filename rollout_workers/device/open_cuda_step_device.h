@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "core/base/device_turns.h"
 #include "core/kernels/device_dtype.h"
 #include "core/model/model_config.h"
 #include "core/model/offered_memory.h"
@@ -51,6 +52,10 @@ inline std::string CudaName(const std::vector<int>& devices) {
 // memory does not hold the weights and one context; INTERNAL with CUDA's message.
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options);
+
+// Opens the turns on GPUs, which are counted as CUDA does. UNIMPLEMENTED likewise; the errors of UseCudaDevice and of
+// DeviceLease::Open.
+absl::StatusOr<DeviceTurns> OpenCudaTurns(const std::vector<int>& devices);
 
 // Weights in the memory of a GPU of this host, mapped for GPU `device` and checked. UNIMPLEMENTED likewise; otherwise
 // the errors of MappedWeights::Open (core/model/mapped_weights_cuda.h). Any thread.

@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
+#include "core/base/device_lease.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/model/buffer_checksums_cuda.h"
+#include "core/model/cuda_device.h"
 #include "core/model/device_weights_cuda.h"
 #include "core/model/mapped_weights_cuda.h"
 #include "core/model/received_weights_cuda.h"
@@ -79,6 +81,22 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
   CudaStepOptions resolved = options;
   resolved.num_token_ids = NumTokenIds(config, options.num_token_ids);
   return OpenCudaStepGroup(config, resolved);
+}
+
+absl::StatusOr<DeviceTurns> OpenCudaTurns(const std::vector<int>& devices) {
+  std::vector<std::string> names;
+  for (const int device : devices) {
+    ASSIGN_OR_RETURN(const CudaDevice found, UseCudaDevice(device, "rollout.device"));
+    names.push_back(found.uuid);
+  }
+  std::sort(names.begin(), names.end());
+  std::vector<DeviceLease> leases;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(DeviceLease lease, DeviceLease::Open(name));
+    leases.push_back(std::move(lease));
+  }
+  RETURN_IF_ERROR(UseCudaDevice(devices.front(), "rollout.device").status());
+  return DeviceTurns(std::move(leases));
 }
 
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
