@@ -36,7 +36,7 @@ def _pair(task: GeneratedTask, skill: str, previous: str, feedback: Feedback, an
     }
 
 
-def _vary_constants(task: GeneratedTask, rng: random.Random) -> GeneratedTask:
+def vary_constants(task: GeneratedTask, rng: random.Random) -> GeneratedTask:
     """The task with other constants, from many: of a few, the commonest is guessed, and nothing learns to copy."""
 
     def vary(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -71,7 +71,7 @@ def make_pairs(tasks: list[GeneratedTask], count: int, seed: int) -> Iterator[di
     for index in range(count):
         task = tasks[index % len(tasks)]
         if rng.random() < _VARIED_SHARE:
-            task = _vary_constants(task, rng)
+            task = vary_constants(task, rng)
         yield optimise_pair(task, rng) if rng.random() < _OPTIMISE_SHARE else generate_pair(task, rng)
 
 
