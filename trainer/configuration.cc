@@ -13,6 +13,7 @@
 #include "core/rpc/server_address.h"
 #include "proto/language_names.h"
 #include "proto/request_limits.h"
+#include "trainer/device_section.h"
 
 namespace warpsmith {
 namespace {
@@ -253,38 +254,11 @@ void ReadEvaluation(ConfigSection& section, EvaluationSection* evaluation) {
                {"steps", "GRPO steps from one evaluation to the next. 0: only before and after GRPO."});
 }
 
-// "cpu", "cuda" (the first GPU) or "cuda:N".
-void ReadTrainerDevice(ConfigSection& section, std::optional<int>* gpu) {
-  constexpr int kGpusMax = 64;
-  std::string device = "cpu";
-  section.Read(
-      "device", &device,
-      {"",
-       "What computes the update: cpu, cuda (the first GPU) or cuda:N. A worker may decode on the same "
-       "GPU with a share of its memory (rollout.device: cuda:0 auto 0.4); a referee takes turns with "
-       "the trainer there."});
-  if (device == "cpu") return;
-  int index = 0;
-  const bool is_gpu =
-      device == "cuda" || (device.starts_with("cuda:") && absl::SimpleAtoi(device.substr(5), &index) &&
-                           index >= 0 && index < kGpusMax);
-  if (is_gpu) *gpu = index;
-  if (!is_gpu) {
-    section.AddError("device", absl::StrCat("is \"", Escape(device, 64),
-                                            "\": give cpu, cuda or cuda:N with N below ", kGpusMax));
-  }
-}
-
 void ReadTrainer(ConfigSection& section, Configuration* configuration) {
   TrainerSection& trainer = configuration->trainer;
-  ReadTrainerDevice(section, &trainer.gpu);
+  ReadTrainerDevice(section, &trainer);
   section.Read("num_processes", &trainer.num_processes, {.min = 1, .max = 64},
                {"processes", "Trainer processes that warpsmith up starts. Other launchers set WORLD_SIZE."});
-  if (trainer.gpu.has_value() && trainer.num_processes > 1) {
-    section.AddError("num_processes",
-                     absl::StrCat("is ", trainer.num_processes,
-                                  ", and trainer.device is a GPU: one process trains there; give 1"));
-  }
   section.Read("num_threads", &trainer.num_threads, {.min = 1, .max = 1024},
                {"threads", "Threads of each trainer process."});
   section.Read(
@@ -324,6 +298,7 @@ void ReadTrainer(ConfigSection& section, Configuration* configuration) {
            &configuration->grpo);
   ReadEvaluation(section.Section("evaluation", "Evaluations on the held-out tasks."),
                  &configuration->evaluation);
+  CheckTrainerDevice(section, *configuration);
 }
 
 Configuration ReadSections(ConfigFile& file, DataFiles files) {

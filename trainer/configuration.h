@@ -11,9 +11,10 @@
 
 #include "absl/status/statusor.h"
 #include "core/model/model_config.h"
+#include "core/model/training/matrix_update.h"
+#include "core/model/training/recomputation.h"
 #include "trainer/data/group_generator.h"
 #include "trainer/update/advantages.h"
-#include "trainer/update/matrix_update.h"
 #include "trainer/update/policy_loss.h"
 
 namespace warpsmith {
@@ -88,6 +89,8 @@ struct TrainerSection {
   int num_processes = 1;
   int num_threads = 2;
   int64_t micro_batch_tokens = 4096;
+  Recomputation recomputation = Recomputation::kNone;
+  bool deterministic = true;  // concerns a GPU; the CPU always is
   double weight_decay = 0.0;
   double gradient_norm_max = 1.0;
   int64_t checkpoint_steps = 10;

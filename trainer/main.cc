@@ -27,6 +27,7 @@
 #include "core/distributed/tcp_communicator.h"
 #include "core/rpc/server_address.h"
 #include "trainer/configuration.h"
+#include "trainer/phases/policy_start.h"
 #include "trainer/phases/training.h"
 
 namespace {
@@ -100,12 +101,23 @@ absl::Status Run(Flags flags, const warpsmith::Configuration& configuration) {
   return RunRank(configuration, flags.options, environment);
 }
 
-// Prints the resolved sections to standard output, or every fault, a line each, to standard error.
+// Prints the resolved sections to standard output, and for a GPU the plan of its memory as a comment; or every fault, a
+// line each, to standard error.
 int Check(const Flags& flags) {
   const absl::StatusOr<std::string> resolved =
       warpsmith::ResolveConfiguration(flags.config, flags.assignments);
-  (resolved.ok() ? std::cout << *resolved : std::cerr << resolved.status().message() << "\n") << std::flush;
-  return resolved.ok() ? 0 : 1;
+  if (!resolved.ok()) {
+    std::cerr << resolved.status().message() << std::endl;
+    return 1;
+  }
+  std::cout << *resolved;
+  const auto configuration = warpsmith::ReadConfiguration(flags.config, flags.assignments);
+  if (configuration.ok() && configuration->trainer.gpu.has_value()) {
+    std::cout << "# The trainer is planned to take of GPU " << *configuration->trainer.gpu << ": "
+              << warpsmith::DescribeMemory(warpsmith::PlanMemory(*configuration)) << "\n";
+  }
+  std::cout << std::flush;
+  return 0;
 }
 
 }  // namespace

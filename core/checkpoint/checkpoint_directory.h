@@ -51,9 +51,9 @@ class CheckpointDirectory {
   // Removes the folders of attempts that were never committed.
   absl::Status RemoveIncomplete();
 
-  // Removes all but the newest `num_kept` (at least 1) committed checkpoints; those that are not whole do not
-  // count and go.
-  absl::Status Retain(int num_kept);
+  // Removes all but the newest `num_kept` (at least 1) committed checkpoints, and `pinned` where it is not 0; those
+  // that are not whole do not count and go.
+  absl::Status Retain(int num_kept, int64_t pinned = 0);
 
   const std::filesystem::path& root() const { return root_; }
 

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kMajorWanted = 9, kMinorWanted = 0;  // H100, H200: the kernels are built for sm_90a
 
+// 4096 operations a cycle at 1.83 GHz: 989 TFLOP/s of the 132 that an H100 or H200 has.
+constexpr double kFlopsAMultiprocessor = 4096 * 1.83e9;
+
 absl::Status NoDriver(std::string_view user, cudaError_t error) {
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
@@ -53,7 +56,15 @@ absl::StatusOr<CudaDevice> UseCudaDevice(int index, std::string_view user) {
   if (const cudaError_t error = cudaSetDevice(index); error != cudaSuccess) {
     return error == cudaErrorInsufficientDriver ? NoDriver(user, error) : CudaStatus(error, "cudaSetDevice");
   }
-  return CudaDevice{index, properties.name, UuidText(properties.uuid)};
+  return CudaDevice{index, properties.name, UuidText(properties.uuid),
+                    properties.multiProcessorCount * kFlopsAMultiprocessor,
+                    static_cast<int64_t>(properties.totalGlobalMem)};
+}
+
+absl::StatusOr<int64_t> FreeDeviceMemory() {
+  size_t free = 0, total = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
+  return static_cast<int64_t>(free);
 }
 
 }  // namespace warpsmith

@@ -1,53 +1,67 @@
-// A trainer's passes on a GPU beside those on the CPU.
+// A trainer on a GPU beside one on the CPU.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/unit/trainer/policy_batch.h"
 #include "trainer/update/policy_update.h"
+#include "trainer/update/training_gpu.h"
 
 namespace warpsmith {
 namespace {
 
-const std::vector<TrainingSequence>& Batch() {
-  static const std::vector<TrainingSequence> batch = MakeBatch();
-  return batch;
+// A model with heads that attention takes, and a head that is padded.
+ModelConfig SmallModel() {
+  ModelConfig config = TinyModel();
+  config.vocab_size = 64;
+  config.hidden_size = 256;
+  config.intermediate_size = 512;
+  config.head_dim = 64;
+  return config;
 }
 
-SequenceIndices All() { return SplitEvenly(static_cast<int>(Batch().size()), 1).front(); }
+const ModelTrainerOptions kOptions = {.num_token_ids = 48};
 
-std::unique_ptr<TrainingGpu> OpenGpu() {
-  auto gpu = TrainingGpu::Open(0);
+std::unique_ptr<ModelTrainer> Weighted(std::unique_ptr<ModelTrainer> trainer) {
+  Parameters weights(trainer->layout());
+  weights.InitRandom(3);
+  REQUIRE(trainer->SetWeights(weights).ok());
+  return trainer;
+}
+
+std::unique_ptr<ModelTrainer> OnGpu() {
+  const auto gpu = TrainingGpu::Open(0);
   INFO(gpu.status());
   REQUIRE(gpu.ok());
-  return *std::move(gpu);
+  auto trainer = (*gpu)->MakeTrainer(ParameterLayout(SmallModel()), kOptions, /*deterministic=*/true);
+  INFO(trainer.status());
+  REQUIRE(trainer.ok());
+  return Weighted(*std::move(trainer));
 }
 
-Policy PolicyOn(at::Device device) {
-  Policy policy(ParameterLayout(TinyModel()), /*num_token_ids=*/0, {}, nullptr, device);
-  policy.parameters.RequireGrad(false);
-  policy.parameters.InitRandom(3);
-  policy.parameters.RequireGrad(true);
-  return policy;
+std::unique_ptr<ModelTrainer> OnCpu() {
+  return Weighted(std::make_unique<CpuTrainer>(ParameterLayout(SmallModel()), kOptions, nullptr));
 }
 
-std::vector<float> GradientOn(at::Device device, TrainingGpu* gpu, int64_t micro_batch_tokens) {
-  const Policy policy = PolicyOn(device);
-  PolicyUpdateOptions options = MakeOptions();
-  options.pass.gpu = gpu;
-  options.pass.micro_batch_tokens = micro_batch_tokens;
-  const auto sums = AccumulatePolicyGradient(policy, Batch(), All(), options, nullptr, nullptr);
-  INFO(sums.status());
-  REQUIRE(sums.ok());
-  std::vector<float> values;
-  for (int index = 0; index < policy.parameters.num_buffers(); ++index) {
-    const at::Tensor gradient = policy.parameters.buffer(index).grad();
-    REQUIRE(gradient.device().is_cpu());
-    values.insert(values.end(), gradient.const_data_ptr<float>(),
-                  gradient.const_data_ptr<float>() + gradient.numel());
+std::vector<float> Read(ModelTrainer& trainer, StateSet set) {
+  std::vector<float> all;
+  for (int buffer = 0; buffer < trainer.layout().num_buffers(); ++buffer) {
+    const size_t first = all.size();
+    all.resize(first + trainer.layout().buffers()[buffer].size);
+    REQUIRE(trainer.Read(set, buffer, 0, absl::MakeSpan(all).subspan(first)).ok());
   }
-  return values;
+  return all;
+}
+
+PolicyUpdateResult Update(ModelTrainer& trainer, const PolicyUpdateOptions& options) {
+  const auto control = MakeLoneControlPlane();
+  const auto communicator = MakeLoneCommunicator(*control);
+  const auto result = UpdatePolicy(trainer, MakeBatch(), options, *communicator, *control);
+  INFO(result.status());
+  REQUIRE(result.ok());
+  return *result;
 }
 
 // |a - b| / |b|.
@@ -62,46 +76,43 @@ double Error(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(difference / size);
 }
 
-// Float32 on both sides, sums in other orders.
-constexpr double kErrorMax = 1e-5;
-
-TEST_CASE("the gradient of a GPU's pass is that of the CPU's, in one pack and in micro-batches") {
-  const auto gpu = OpenGpu();
-  const std::vector<float> of_cpu = GradientOn(at::kCPU, nullptr, 1 << 20);
+TEST_CASE("an update's gradient on a GPU is the CPU's but for bfloat16, in one pack and in micro-batches") {
+  const auto on_cpu = OnCpu();
+  PolicyUpdateOptions options = MakeOptions();
+  const PolicyUpdateResult theirs = Update(*on_cpu, options);
   for (const int64_t tokens : {1 << 20, 30}) {
-    const double error = Error(GradientOn(at::Device(at::kCUDA, 0), gpu.get(), tokens), of_cpu);
-    INFO(error);
-    CHECK(error < kErrorMax);
+    const auto on_gpu = OnGpu();
+    options.pass.micro_batch_tokens = tokens;
+    const PolicyUpdateResult ours = Update(*on_gpu, options);
+    CHECK(ours.gradient_norm == Approx(theirs.gradient_norm).epsilon(0.02));
+    CHECK(ours.sums.loss == Approx(theirs.sums.loss).epsilon(0.02));
+    // After one step the first moment is the gradient, scaled.
+    const double error = Error(Read(*on_gpu, StateSet::kFirstMoment), Read(*on_cpu, StateSet::kFirstMoment));
+    std::printf("error of the gradient %.4f\n", error);
+    CHECK(error < 0.03);
   }
 }
 
-TEST_CASE("several updates on a GPU give the CPU's weights but for rounding, and log-probs of a reference") {
-  const auto gpu = OpenGpu();
-  const auto control = MakeLoneControlPlane();
-  const auto communicator = MakeLoneCommunicator(*control);
+TEST_CASE("several updates of two trainers on a GPU give the same bits, and log-probs of a reference") {
   std::vector<std::vector<float>> weights;
-  for (const bool on_gpu : {false, true}) {
-    Policy policy = PolicyOn(on_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU));
-    policy.reference.emplace(policy.parameters.Clone(at::kFloat));
+  for (int run = 0; run < 2; ++run) {
+    const auto trainer = OnGpu();
+    REQUIRE(trainer->KeepReference().ok());
     PolicyUpdateOptions options = MakeOptions();
     options.num_updates = 2;
     options.loss.kl_weight = 0.1;
-    options.pass.gpu = on_gpu ? gpu.get() : nullptr;
     for (int step = 0; step < 3; ++step) {
-      const auto result = UpdatePolicy(policy, Batch(), options, *communicator, *control);
-      INFO(result.status());
-      REQUIRE(result.ok());
-      CHECK(result->num_taken == 2);
-      CHECK((step == 0 || result->sums.kl > 0));
+      const PolicyUpdateResult result = Update(*trainer, options);
+      CHECK(result.num_taken == 2);
+      CHECK((step == 0 || result.sums.kl > 0));
     }
-    std::vector<float>& values = weights.emplace_back();
-    for (int index = 0; index < policy.parameters.num_buffers(); ++index) {
-      const at::Tensor buffer = policy.parameters.buffer(index).detach();
-      values.insert(values.end(), buffer.const_data_ptr<float>(),
-                    buffer.const_data_ptr<float>() + buffer.numel());
+    weights.push_back(Read(*trainer, StateSet::kWeights));
+    for (const StateSet set : {StateSet::kFirstMoment, StateSet::kSecondMoment}) {
+      const std::vector<float> moment = Read(*trainer, set);
+      weights.back().insert(weights.back().end(), moment.begin(), moment.end());
     }
   }
-  CHECK(Error(weights[1], weights[0]) < 1e-3);  // AdamW divides by roots of small gradients
+  CHECK(weights[0] == weights[1]);
 }
 
 }  // namespace

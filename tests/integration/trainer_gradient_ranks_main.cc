@@ -16,18 +16,18 @@ int Run(const char* path) {
   WS_CHECK(control.ok()) << control.status();
   auto communicator = CreateTcpCommunicator(*environment, control->get(), {.deadline = absl::Seconds(60)});
   WS_CHECK(communicator.ok()) << communicator.status();
-  Policy policy = MakePolicy(at::kDouble);
+  const auto policy = MakePolicy(at::kDouble);
   const auto sequences = MakeBatch();
   std::vector<int64_t> lengths;
   for (const TrainingSequence& sequence : sequences) lengths.push_back(sequence.num_tokens());
   const auto shares = AssignToRanks(lengths, environment->world_size);
-  const auto sums =
-      AccumulatePolicyGradient(policy, sequences, shares[environment->rank], MakeOptions(), nullptr, nullptr);
+  const auto sums = AccumulatePolicyGradient(*policy, sequences, shares[environment->rank], MakeOptions(),
+                                             nullptr, nullptr);
   WS_CHECK(sums.ok()) << sums.status();
-  const absl::Status reduced = AllReduceGradients(policy.parameters, **communicator);
+  const absl::Status reduced = AllReduceGradients(*policy, **communicator);
   WS_CHECK(reduced.ok()) << reduced;
   if (environment->rank != 0) return 0;
-  const std::vector<double> gradients = GradientsOf(policy.parameters);
+  const std::vector<double> gradients = GradientsOf(policy->weights());
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(gradients.data()),
              static_cast<std::streamsize>(gradients.size() * sizeof(double)));

@@ -8,6 +8,8 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "trainer/phases/step_metrics.h"
+#include "trainer/update/agreement.h"
 #include "trainer/update/learning_rate.h"
 #include "trainer/update/token_gradients.h"
 
@@ -22,18 +24,44 @@ SequenceIndices OwnShare(const std::vector<TrainingSequence>& sequences, const C
   return AssignToRanks(lengths, communicator.size())[communicator.rank()];
 }
 
+// Reads the best weights on rank 0, where the present ones are not the best.
+absl::Status LoadBest(RunContext& context) {
+  const ColdStartProgress& progress = context.progress.cold_start;
+  if (progress.best_checkpoint == 0 || progress.best_step == progress.step) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::filesystem::path checkpoint,
+                   context.checkpoints.Find(progress.best_checkpoint));
+  return LoadBestWeights(checkpoint, context.policy);
+}
+
+// Keeps a checkpoint of an earlier version, in which the best weights have a file of their own.
+absl::Status KeepOlderBest(RunContext& context, const std::optional<std::filesystem::path>& resumed) {
+  ColdStartProgress& progress = context.progress.cold_start;
+  if (!context.leader() || !resumed.has_value()) return absl::OkStatus();
+  if (progress.best_checkpoint != 0 || progress.best_step == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(progress.best_checkpoint, context.checkpoints.NumberOf(*resumed));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-ColdStart::ColdStart(RunContext* context, ColdStartData* data, std::vector<TrainingSequence> validation)
-    : context_(*context),
-      data_(*data),
-      validation_(std::move(validation)),
-      best_(context->policy.parameters.Clone(context->policy.parameters.dtype())) {}
+absl::Status TakeBestWeights(RunContext& context, const std::optional<std::filesystem::path>& resumed) {
+  RETURN_IF_ERROR(KeepOlderBest(context, resumed));
+  {
+    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context));
+    RETURN_IF_ERROR(ShareStatus(context.control, context.leader() ? LoadBest(context) : absl::OkStatus()));
+    RETURN_IF_ERROR(BroadcastWeights(context.policy, context.communicator));
+  }
+  context.progress.cold_start.best_checkpoint = 0;
+  return absl::OkStatus();
+}
 
-absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed_best) {
+ColdStart::ColdStart(RunContext* context, ColdStartData* data, std::vector<TrainingSequence> validation)
+    : context_(*context), data_(*data), validation_(std::move(validation)) {}
+
+absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed) {
   ColdStartProgress& progress = context_.progress.cold_start;
   data_.set_cursor(progress.data_cursor);
-  if (resumed_best.has_value()) RETURN_IF_ERROR(LoadParameters(*resumed_best, {"best", &best_}));
+  RETURN_IF_ERROR(KeepOlderBest(context_, resumed));
   if (context_.leader()) context_.log->progress_line().Start("cold start");
 
   ASSIGN_OR_RETURN(bool finished, Finished());
@@ -43,11 +71,11 @@ absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed_
     if (finished || progress.step % context_.configuration.cold_start.validation_steps == 0) {
       RETURN_IF_ERROR(Validate());
       ASSIGN_OR_RETURN(finished, Finished());
-      if (!finished) RETURN_IF_ERROR(SaveCheckpoint(context_, {{"best", &best_}}));
+      if (!finished) RETURN_IF_ERROR(SaveCheckpoint(context_));
     }
-    RETURN_IF_ERROR(StopIfAsked(context_, {{"best", &best_}}));
+    RETURN_IF_ERROR(StopIfAsked(context_));
   }
-  context_.policy.parameters.CopyFrom(best_);
+  RETURN_IF_ERROR(TakeBestWeights(context_, resumed));
   progress.finished = true;
   if (context_.leader()) {
     RETURN_IF_ERROR(
@@ -62,27 +90,32 @@ absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed_
 absl::Status ColdStart::Step() {
   const ColdStartSection& options = context_.configuration.cold_start;
   ColdStartProgress& progress = context_.progress.cold_start;
-  Policy& policy = context_.policy;
+  ModelTrainer& policy = context_.policy;
   const absl::Time start = absl::Now();
   context_.control.Say(absl::StrCat("in step ", progress.step + 1, " of SFT"));
 
   ASSIGN_OR_RETURN(const std::vector<TrainingSequence> sequences, data_.Draw(options.num_sequences));
   const double num_answer_tokens = static_cast<double>(CountAnswerTokens(sequences));
   double loss = 0;
-  RETURN_IF_ERROR(AccumulateGradients(policy.model, policy.parameters, sequences,
-                                      OwnShare(sequences, context_.communicator), context_.pass_options(1.0),
-                                      [&](const ScoredToken& token) {
+  ASSIGN_OR_RETURN(std::optional<TrainingGpu::Turn> turn, TakeTurn(context_));
+  const absl::Time compute_start = absl::Now();
+  RETURN_IF_ERROR(AccumulateGradients(policy, sequences, OwnShare(sequences, context_.communicator),
+                                      context_.pass_options(1.0), [&](const ScoredToken& token) {
                                         loss -= token.log_prob / num_answer_tokens;
                                         return -1.0 / num_answer_tokens;
                                       }));
-  RETURN_IF_ERROR(AllReduceGradients(policy.parameters, context_.communicator));
+  RETURN_IF_ERROR(AllReduceGradients(policy, context_.communicator));
   ASSIGN_OR_RETURN(loss, SumOverRanks(context_, loss, "loss"));
   const LearningRateSchedule schedule{.peak = options.learning_rate,
                                       .num_warmup_steps = options.num_warmup_steps,
                                       .final_fraction = options.learning_rate_final};
   ASSIGN_OR_RETURN(const double fraction, ShareFraction());
   const double learning_rate = schedule.At(progress.step, fraction);
-  const double norm = policy.optimiser.Step(policy.parameters, learning_rate, options.matrix_update);
+  ASSIGN_OR_RETURN(const double norm, policy.Step(learning_rate, options.matrix_update));
+  turn.reset();
+  flops_ += StepFlops(context_.configuration.model.config, sequences);
+  compute_seconds_ += absl::ToDoubleSeconds(absl::Now() - compute_start);
+  RETURN_IF_ERROR(NoteGradientNorm(context_, norm, "trainer.cold_start.learning_rate"));
 
   ++progress.step;
   progress.matrix_update = MatrixUpdateName(options.matrix_update);
@@ -101,7 +134,9 @@ absl::Status ColdStart::Validate() {
     progress.best_loss = loss;
     progress.best_step = progress.step;
     progress.num_without_gain = 0;
-    best_.CopyFrom(context_.policy.parameters);
+    if (context_.leader()) {
+      ASSIGN_OR_RETURN(progress.best_checkpoint, context_.checkpoints.NextNumber());
+    }
   } else {
     ++progress.num_without_gain;
   }
@@ -114,11 +149,13 @@ absl::Status ColdStart::Validate() {
 }
 
 absl::StatusOr<double> ColdStart::ValidationLoss() {
-  const Policy& policy = context_.policy;
   double sum = 0;
-  RETURN_IF_ERROR(ScoreTokens(policy.model, policy.parameters, validation_,
-                              OwnShare(validation_, context_.communicator), context_.pass_options(1.0),
-                              [&](const ScoredToken& token) { sum -= token.log_prob; }));
+  {
+    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
+    RETURN_IF_ERROR(ScoreTokens(context_.policy, PassWeights::kPresent, validation_,
+                                OwnShare(validation_, context_.communicator), context_.pass_options(1.0),
+                                [&](const ScoredToken& token) { sum -= token.log_prob; }));
+  }
   ASSIGN_OR_RETURN(sum, SumOverRanks(context_, sum, "validation loss"));
   return sum / static_cast<double>(std::max<int64_t>(1, CountAnswerTokens(validation_)));
 }
@@ -135,7 +172,9 @@ absl::Status ColdStart::LogStep(double loss, double gradient_norm, double learni
       {{"loss", loss},
        {"gradient_norm", gradient_norm},
        {"learning_rate", learning_rate},
-       {"tokens_per_second", static_cast<double>(progress.num_tokens) / progress.seconds}});
+       {"tokens_per_second", static_cast<double>(progress.num_tokens) / progress.seconds},
+       {"mfu",
+        context_.gpu == nullptr ? kNotANumber : flops_ / compute_seconds_ / context_.gpu->peak_flops()}});
 }
 
 double ColdStart::FractionDone() const {

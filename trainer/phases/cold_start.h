@@ -17,15 +17,14 @@ namespace warpsmith {
 
 // Token-mean cross-entropy of the answers. Ends at its limit of time or tokens, or after `patience`
 // validations without a better loss, with the weights of the best validation. Checkpoints at every
-// validation.
+// validation; the one of the best is kept until the end.
 class ColdStart {
  public:
   // `context` and `data` outlive this.
   ColdStart(RunContext* context, ColdStartData* data, std::vector<TrainingSequence> validation);
 
-  // From the progress in the context to the end. `resumed_best` is the checkpoint to take the best weights
-  // from, where a run goes on in the middle.
-  absl::Status Run(const std::optional<std::filesystem::path>& resumed_best);
+  // Runs from the progress in the context to the end. `resumed`: the checkpoint that a run goes on from in the middle.
+  absl::Status Run(const std::optional<std::filesystem::path>& resumed);
 
  private:
   absl::Status Step();
@@ -40,8 +39,14 @@ class ColdStart {
   RunContext& context_;
   ColdStartData& data_;
   const std::vector<TrainingSequence> validation_;
-  Parameters best_;
+  // Of this attempt's steps.
+  double flops_ = 0;
+  double compute_seconds_ = 0;
 };
+
+// Gives the policy the weights of the best validation, on every rank. `resumed`: see ColdStart::Run. The errors of
+// CheckpointStore::Find, also where another rank has them.
+absl::Status TakeBestWeights(RunContext& context, const std::optional<std::filesystem::path>& resumed);
 
 }  // namespace warpsmith
 

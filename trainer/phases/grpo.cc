@@ -6,15 +6,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "trainer/data/seeds.h"
+#include "trainer/phases/policy_start.h"
 #include "trainer/update/learning_rate.h"
 
 namespace warpsmith {
 namespace {
+
+// Mean difference of log-probabilities, in nats, above which something else than rounding is at work: bfloat16 on both
+// sides gives some thousandths.
+constexpr double kDifferenceAlarm = 0.02;
 
 double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(absl::Now() - start); }
 
@@ -31,6 +37,8 @@ class GrpoLoop {
   absl::StatusOr<std::vector<TrainingSequence>> Broadcast(std::string bytes);
   absl::StatusOr<PolicyUpdateResult> Update(const std::vector<TrainingSequence>& sequences,
                                             double learning_rate);
+  absl::Status NoteWork(const std::vector<TrainingSequence>& sequences, StepMetrics& metrics);
+  void WarnOfDifference(const PolicyLossSums& sums);
   absl::Status Publish(StepMetrics& metrics);
   absl::Status Log(const StepMetrics& metrics);
   absl::StatusOr<double> LearningRate();
@@ -60,9 +68,9 @@ absl::Status GrpoLoop::Run() {
     RETURN_IF_ERROR(Step());
     ASSIGN_OR_RETURN(finished, Finished());
     if (finished || progress().step % context_.configuration.trainer.checkpoint_steps == 0) {
-      RETURN_IF_ERROR(SaveCheckpoint(context_, {}));
+      RETURN_IF_ERROR(SaveCheckpoint(context_));
     }
-    RETURN_IF_ERROR(StopIfAsked(context_, {}));
+    RETURN_IF_ERROR(StopIfAsked(context_));
   }
   if (leader_ != nullptr) {
     const std::string done =
@@ -81,6 +89,9 @@ absl::Status GrpoLoop::Step() {
     const absl::Time update_start = absl::Now();
     ASSIGN_OR_RETURN(metrics.update, Update(sequences, metrics.learning_rate));
     metrics.update_seconds = SecondsSince(update_start);
+    RETURN_IF_ERROR(NoteWork(sequences, metrics));
+    RETURN_IF_ERROR(NoteGradientNorm(context_, metrics.update->gradient_norm, "trainer.grpo.learning_rate"));
+    WarnOfDifference(metrics.update->sums);
   }
   if (metrics.update.has_value() && metrics.update->num_taken > 0) {
     ++context_.progress.policy_version;
@@ -140,7 +151,29 @@ absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSe
                                    .num_updates = options().num_updates,
                                    .learning_rate = learning_rate};
   Say("updating the policy");
+  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
   return UpdatePolicy(context_.policy, sequences, update, context_.communicator, context_.control);
+}
+
+absl::Status GrpoLoop::NoteWork(const std::vector<TrainingSequence>& sequences, StepMetrics& metrics) {
+  for (const TrainingSequence& sequence : sequences) metrics.num_trained_tokens += sequence.num_tokens();
+  metrics.training_flops = StepFlops(context_.configuration.model.config, sequences);
+  if (context_.gpu == nullptr) return absl::OkStatus();
+  metrics.peak_flops = context_.gpu->peak_flops();
+  ASSIGN_OR_RETURN(const int64_t free, context_.gpu->FreeMemory());
+  metrics.gpu_used_gigabytes = static_cast<double>(context_.gpu->total_memory() - free) / 1e9;
+  metrics.gpu_planned_gigabytes = static_cast<double>(PlanMemory(context_.configuration).total()) / 1e9;
+  return absl::OkStatus();
+}
+
+void GrpoLoop::WarnOfDifference(const PolicyLossSums& sums) {
+  const double difference = sums.worker_difference / static_cast<double>(sums.num_tokens);
+  if (leader_ == nullptr || !(difference > kDifferenceAlarm)) return;
+  LogWarning(absl::StrFormat(
+      "the log-probabilities of worker and trainer differ by %.4f a token in the mean, %.4f in the 99th of "
+      "100: the "
+      "worker has other weights or another tokenizer, or computes in a coarser type than bfloat16",
+      difference, sums.WorkerDifferenceP99()));
 }
 
 absl::Status GrpoLoop::Publish(StepMetrics& metrics) {

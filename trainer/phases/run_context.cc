@@ -1,10 +1,14 @@
 #include "trainer/phases/run_context.h"
 
+#include <cmath>
 #include <cstring>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/absl_view.h"
 #include "core/base/check.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
@@ -42,29 +46,41 @@ absl::StatusOr<double> SumOverRanks(const RunContext& context, double number, st
   return sum;
 }
 
-absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more) {
+absl::StatusOr<TrainingGpu::Turn> TakeTurn(RunContext& context) {
+  if (context.gpu == nullptr) return TrainingGpu::Turn();
+  return context.gpu->Take();
+}
+
+absl::Status NoteGradientNorm(RunContext& context, double norm, std::string_view learning_rate_key) {
+  context.num_not_finite = std::isfinite(norm) ? 0 : context.num_not_finite + 1;
+  if (context.num_not_finite == 0) return absl::OkStatus();
+  if (context.leader()) {
+    LogWarning(absl::StrCat("the gradient's norm is ", norm, ": the step changes no weight"));
+  }
+  if (context.num_not_finite < kNotFiniteMax) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the gradient was not finite in ", kNotFiniteMax, " steps in a row, last with the norm ", norm,
+      ": lower ", AbslView(learning_rate_key), ", and go on from the newest checkpoint with --resume"));
+}
+
+absl::Status SaveCheckpoint(RunContext& context) {
   context.control.Say(context.leader() ? "saving a checkpoint" : "waiting for the checkpoint");
   if (context.leader()) {
     RETURN_IF_ERROR(context.log->Sync());
     context.progress.wall_seconds = WallSeconds(context);
     context.progress.metrics_bytes = context.log->metrics_bytes();
     context.progress.transitions_bytes = context.log->transitions_bytes();
-    Policy& policy = context.policy;
-    std::vector<NamedParameters> tensors = {{"weights", &policy.parameters},
-                                            {"first_moment", &policy.optimiser.mutable_first_moment()},
-                                            {"second_moment", &policy.optimiser.mutable_second_moment()}};
-    if (policy.reference.has_value()) tensors.push_back({kReferenceTensors, &*policy.reference});
-    tensors.insert(tensors.end(), more.begin(), more.end());
-    RETURN_IF_ERROR(context.checkpoints.Save(context.progress, policy.optimiser.num_steps(), tensors));
+    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context));
+    RETURN_IF_ERROR(context.checkpoints.Save(context.progress, context.policy));
   }
   return context.control.Barrier("checkpoint");
 }
 
-absl::Status StopIfAsked(RunContext& context, const std::vector<NamedParameters>& more) {
+absl::Status StopIfAsked(RunContext& context) {
   const bool asked = context.stop != nullptr && context.stop->load();
   ASSIGN_OR_RETURN(const double num_asked, SumOverRanks(context, asked ? 1 : 0, "stop"));
   if (num_asked == 0) return absl::OkStatus();
-  RETURN_IF_ERROR(SaveCheckpoint(context, more));
+  RETURN_IF_ERROR(SaveCheckpoint(context));
   return absl::CancelledError("asked to stop; a checkpoint was saved, continue with --resume");
 }
 

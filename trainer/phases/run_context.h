@@ -16,8 +16,8 @@
 #include "trainer/run_folder/checkpoint_store.h"
 #include "trainer/run_folder/run_log.h"
 #include "trainer/run_folder/run_progress.h"
-#include "trainer/update/policy.h"
 #include "trainer/update/token_gradients.h"
+#include "trainer/update/training_gpu.h"
 
 namespace warpsmith {
 
@@ -28,19 +28,18 @@ struct RunContext {
   ControlPlane& control;       // decisions, batches, waiting for rank 0: on the host, without a deadline
   Communicator& communicator;  // collectives of the update, within trainer.collective_timeout_seconds
   CheckpointStore& checkpoints;
-  Policy& policy;
+  ModelTrainer& policy;
   RunProgress& progress;
   RunLog* log = nullptr;                    // of rank 0, null elsewhere
-  TrainingGpu* gpu = nullptr;               // computes the passes; null: the CPU does
+  TrainingGpu* gpu = nullptr;               // that `policy` computes on; null: the CPU does
   const std::atomic<bool>* stop = nullptr;  // set by SIGTERM and SIGINT
   absl::Time start;                         // of this attempt
   double wall_seconds_before = 0;           // of earlier attempts
+  int num_not_finite = 0;                   // steps in a row whose gradient was not finite
 
   bool leader() const { return control.rank() == 0; }
   PassOptions pass_options(double temperature) const {
-    return {.temperature = temperature,
-            .micro_batch_tokens = configuration.trainer.micro_batch_tokens,
-            .gpu = gpu};
+    return {.temperature = temperature, .micro_batch_tokens = configuration.trainer.micro_batch_tokens};
   }
 };
 
@@ -56,12 +55,20 @@ absl::StatusOr<double> AgreeOnNumber(const RunContext& context, double number, s
 // The sum of every rank's `number`, added in rank order, on every rank.
 absl::StatusOr<double> SumOverRanks(const RunContext& context, double number, std::string_view what);
 
-// Saves a checkpoint with weights, moments and the reference model, and `more`, then waits for all ranks.
-absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more);
+// Waits for the trainer's turn on its GPU: see TrainingGpu::Take. Empty on the CPU.
+absl::StatusOr<TrainingGpu::Turn> TakeTurn(RunContext& context);
+
+// Notes the norm of a step's gradient. FAILED_PRECONDITION, with the way out, when the last kNotFiniteMax steps had one
+// that is not finite.
+absl::Status NoteGradientNorm(RunContext& context, double norm, std::string_view learning_rate_key);
+inline constexpr int kNotFiniteMax = 3;
+
+// Saves a checkpoint, then waits for all ranks.
+absl::Status SaveCheckpoint(RunContext& context);
 
 // CANCELLED on every rank, after saving a checkpoint, when the process of any of them was asked to stop.
 // All ranks call it at the same place.
-absl::Status StopIfAsked(RunContext& context, const std::vector<NamedParameters>& more);
+absl::Status StopIfAsked(RunContext& context);
 
 }  // namespace warpsmith
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "core/base/host_id.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/model/model_fields.h"
@@ -127,7 +128,11 @@ absl::Status RunLeader::Connect() {
   published_dtype_ = all_compute_in("bfloat16")  ? PublishedDtype::kBfloat16
                      : all_compute_in("float16") ? PublishedDtype::kFloat16
                                                  : PublishedDtype::kAsTrained;
-  const WorkerIdentity own = {.layout_sha256 = context_.policy.parameters.layout().Sha256(),
+  const std::string host = HostId();
+  offers_ = context_.policy.can_offer() && all_compute_in("bfloat16") && !host.empty() &&
+            std::all_of(workers->begin(), workers->end(),
+                        [&host](const WorkerIdentity& worker) { return worker.cuda_memory_host == host; });
+  const WorkerIdentity own = {.layout_sha256 = context_.policy.layout().Sha256(),
                               .prompts_sha256 = context_.prompts.sha256(),
                               .model_fields = FieldsOf(context_.configuration.model.config),
                               .stop_token_ids = context_.prompts.stop_token_ids()};
@@ -161,10 +166,16 @@ std::string RunLeader::NeedsText() const {
   return text;
 }
 
+absl::StatusOr<PublishedWeights> RunLeader::PutWeights() {
+  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
+  const uint64_t version = context_.progress.policy_version;
+  if (offers_) return publisher_.Offer(context_.policy, version);
+  ASSIGN_OR_RETURN(const Parameters weights, context_.policy.HostWeights());
+  return publisher_.Write(weights, version, published_dtype_);
+}
+
 absl::Status RunLeader::Publish() {
-  ASSIGN_OR_RETURN(
-      const PublishedWeights weights,
-      publisher_.Write(context_.policy.parameters, context_.progress.policy_version, published_dtype_));
+  ASSIGN_OR_RETURN(const PublishedWeights weights, PutWeights());
   return client_.Publish(weights);
 }
 

@@ -51,6 +51,8 @@ class RunLeader {
 
   RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, const Tasks& tasks);
   absl::Status Connect();
+  // Puts the present weights where the workers find them.
+  absl::StatusOr<PublishedWeights> PutWeights();
   absl::Status TakeTasks(Tasks tasks);
   // What the configuration and its task files ask of a reward service: for an error that says that there is none.
   std::string NeedsText() const;
@@ -63,6 +65,7 @@ class RunLeader {
   RolloutClient client_;
   WeightPublisher publisher_;
   PublishedDtype published_dtype_ = PublishedDtype::kAsTrained;
+  bool offers_ = false;  // weights stay on the GPU, where all workers take them from
   std::set<std::string> formulas_;
   int64_t context_tokens_max_;      // of the model and of every worker
   std::optional<PromptRoom> room_;  // once there are tasks, as is the collector

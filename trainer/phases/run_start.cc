@@ -42,11 +42,12 @@ absl::Status OfAnotherRun(const fs::path& checkpoint, const absl::Status& status
       {status.code(), absl::StrCat(checkpoint.string(), " is of another run: ", status.message())}, ways_out);
 }
 
-// Weights and two moments; the best weights while the cold start lasts, the reference model of a KL
-// term after it.
+// Weights and two moments, and the reference model of a KL term. While SFT lasts the checkpoint of its best weights is
+// kept beside the newest.
 int64_t CheckpointBytes(const Configuration& configuration) {
-  const bool has_fourth = !configuration.data.cold_start.empty() || configuration.grpo.loss.kl_weight > 0;
-  return CountParameters(configuration.model.config) * int64_t{sizeof(float)} * (has_fourth ? 4 : 3);
+  const int num_sets = configuration.grpo.loss.kl_weight > 0 ? 4 : 3;
+  const int num_best = configuration.data.cold_start.empty() ? 0 : 3;
+  return CountParameters(configuration.model.config) * int64_t{sizeof(float)} * (num_sets + num_best);
 }
 
 absl::Status CheckMoments(const ColdStartSection& options, const ColdStartProgress& progress) {
@@ -66,7 +67,8 @@ absl::Status CheckReference(const Configuration& configuration, const fs::path& 
   std::error_code ignored;
   const bool is_needed =
       configuration.grpo.loss.kl_weight > 0 && progress.cold_start.finished && progress.policy_version > 0;
-  if (!is_needed || fs::exists(TensorPath(checkpoint, kReferenceTensors), ignored)) return absl::OkStatus();
+  if (!is_needed || fs::exists(TensorPath(checkpoint, StateSet::kReference), ignored))
+    return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "trainer.grpo.kl_weight is ", configuration.grpo.loss.kl_weight, ", and ", checkpoint.string(),
       " lacks the weights after SFT that it measures from, for it was 0 "

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/model/training/training_cost.h"
 #include "trainer/evaluation/evaluation_statistics.h"
 #include "trainer/update/group_statistics.h"
 
@@ -66,8 +67,8 @@ std::string WhyNoGroup(const GroupSummary& groups) {
 void AddSums(const std::vector<TransitionGroup>& groups, GroupSummary& summary) {
   double truncated = 0, tokens = 0;
   for (const TransitionGroup& group : groups) {
-    summary.decode_seconds += group.decode_seconds;
-    summary.grade_tail_seconds += group.grade_tail_seconds;
+    summary.decode_seconds = std::max(summary.decode_seconds, group.decode_seconds);
+    summary.grade_tail_seconds = std::max(summary.grade_tail_seconds, group.grade_tail_seconds);
     summary.num_malformed += CountMalformed(group);
     for (const Transition& transition : group.transitions) {
       truncated += transition.truncated ? 1 : 0;
@@ -102,6 +103,14 @@ GroupSummary SummariseGroups(const CollectedGroups& collected) {
                        .hack_rate = statistics.hack_rate.value};
   AddSums(groups, summary);
   return summary;
+}
+
+double StepFlops(const ModelConfig& model, const std::vector<TrainingSequence>& sequences) {
+  double flops = 0;
+  for (const TrainingSequence& sequence : sequences) {
+    flops += TrainingFlops(model, sequence.num_tokens(), sequence.num_answer_tokens());
+  }
+  return flops;
 }
 
 std::string WhyNoUpdate(const StepMetrics& metrics) {
@@ -152,12 +161,21 @@ std::vector<NamedScalar> ToScalars(const StepMetrics& metrics) {
           {"kl_old", sums.old_kl / tokens},
           {"clipped_rate", static_cast<double>(sums.num_clipped) / tokens},
           {"weight_truncated_rate", static_cast<double>(sums.num_truncated) / tokens},
+          {"log_prob_difference", sums.worker_difference / tokens},
+          {"log_prob_difference_p99", sums.WorkerDifferenceP99()},
           {"log_prob_difference_max", of_update(sums.worker_difference_max)},
           {"num_tokens", static_cast<double>(sums.num_tokens)},
           {"gradient_norm", of_update(update.gradient_norm)},
           {"num_skipped_updates", static_cast<double>(update.num_skipped)},
           {"learning_rate", of_update(metrics.learning_rate)},
+          {"tokens_per_second",
+           of_update(static_cast<double>(metrics.num_trained_tokens) / metrics.update_seconds)},
+          {"mfu", of_update(metrics.training_flops / metrics.update_seconds / metrics.peak_flops)},
+          {"gpu_used_gigabytes", metrics.gpu_used_gigabytes},
+          {"gpu_planned_gigabytes", metrics.gpu_planned_gigabytes},
           {"rollout_seconds", metrics.rollout_seconds},
+          {"decode_seconds", groups.decode_seconds},
+          {"grade_tail_seconds", groups.grade_tail_seconds},
           {"update_seconds", of_update(metrics.update_seconds)},
           {"publish_seconds", metrics.publish_seconds.value_or(kNone)},
           {"step_seconds", metrics.step_seconds}};

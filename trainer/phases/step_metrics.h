@@ -3,6 +3,7 @@
 #define WARPSMITH_TRAINER_PHASES_STEP_METRICS_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,11 +36,13 @@ struct GroupSummary {
   double hack_rate = 0;
   double truncated_rate = 0;  // of all answers: ended by the limit of tokens
   double answer_tokens_mean = 0;
-  double decode_seconds = 0;  // summed over groups
-  double grade_tail_seconds = 0;
+  double decode_seconds = 0;      // of the slowest group, from its first token to its last
+  double grade_tail_seconds = 0;  // of the slowest group, from its last token to its last grade
 };
 
 GroupSummary SummariseGroups(const CollectedGroups& groups);
+
+inline constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 struct StepMetrics {
   GroupSummary groups;
@@ -50,7 +53,17 @@ struct StepMetrics {
   double update_seconds = 0;
   std::optional<double> publish_seconds;  // nothing where the weights stayed as they were
   double step_seconds = 0;
+  // Of all optimiser steps, prompts included; model FLOPs (core/model/training/training_cost.h).
+  int64_t num_trained_tokens = 0;
+  double training_flops = 0;
+  // Of the GPU that trains; not a number where a CPU does.
+  double peak_flops = kNotANumber;
+  double gpu_used_gigabytes = kNotANumber;  // of all processes
+  double gpu_planned_gigabytes = kNotANumber;
 };
+
+// Returns the operations of a step on `sequences` (TrainingFlops), with the rows of the answers' tokens scored.
+double StepFlops(const ModelConfig& model, const std::vector<TrainingSequence>& sequences);
 
 // Why the step left the weights as they were, e.g. "all 8 groups had zero variance"; empty if it did not.
 std::string WhyNoUpdate(const StepMetrics& metrics);

@@ -17,13 +17,12 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/kernels/memory_checksum.h"
-#include "core/model/hugging_face_weights.h"
-#include "core/model/initial_seed.h"
 #include "nlohmann/json.hpp"
 #include "trainer/data/seeds.h"
 #include "trainer/evaluation/evaluation_table.h"
 #include "trainer/phases/cold_start.h"
 #include "trainer/phases/grpo.h"
+#include "trainer/phases/policy_start.h"
 #include "trainer/phases/rank_settings.h"
 #include "trainer/phases/run_leader.h"
 #include "trainer/phases/run_start.h"
@@ -50,23 +49,19 @@ void Print(const std::string& text) {
 
 bool Trains(RunMode mode) { return mode == RunMode::kTrain || mode == RunMode::kColdStart; }
 
-at::Device DeviceOf(const TrainingGpu* gpu) {
-  return gpu == nullptr ? at::Device(at::kCPU)
-                        : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu->index()));
-}
-
 // One run on one rank. Members are what the phases share.
 class Training {
  public:
   Training(const Configuration& configuration, const TrainingOptions& options, ControlPlane& control,
            Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
-           std::unique_ptr<TrainingGpu> gpu, const std::atomic<bool>& stop);
+           std::unique_ptr<TrainingGpu> gpu, std::unique_ptr<ModelTrainer> policy, ThreadPool* pool,
+           const std::atomic<bool>& stop);
 
   absl::Status Run();
 
  private:
   absl::Status Restore(const std::filesystem::path& checkpoint);
-  absl::Status InitialiseWeights();
+  absl::Status Initialise();
   absl::Status Prepare();
   absl::Status CompareWeights();
   bool TrainsSft() const;
@@ -90,8 +85,8 @@ class Training {
   const SourceModel source_;  // empty but on rank 0, which exports
   BegunRun begun_;
   const std::unique_ptr<TrainingGpu> gpu_;  // null: the CPU computes
-  ThreadPool pool_;
-  Policy policy_;
+  const std::unique_ptr<ModelTrainer> policy_;
+  ThreadPool& pool_;
   CheckpointStore checkpoints_;
   RunProgress progress_;
   // Holds what SFT learns from and is judged by; until ColdStartPhase takes it, where TrainsSft().
@@ -104,18 +99,16 @@ class Training {
 
 Training::Training(const Configuration& configuration, const TrainingOptions& options, ControlPlane& control,
                    Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
-                   std::unique_ptr<TrainingGpu> gpu, const std::atomic<bool>& stop)
+                   std::unique_ptr<TrainingGpu> gpu, std::unique_ptr<ModelTrainer> policy, ThreadPool* pool,
+                   const std::atomic<bool>& stop)
     : configuration_(configuration),
       options_(options),
       prompts_(std::move(prompts)),
       source_(std::move(source)),
       begun_(std::move(begun)),
       gpu_(std::move(gpu)),
-      pool_(configuration.trainer.num_threads),
-      policy_(ParameterLayout(configuration.model.config), prompts_.tokenizer().vocab_size(),
-              {.weight_decay = configuration.trainer.weight_decay,
-               .gradient_norm_max = configuration.trainer.gradient_norm_max},
-              &pool_, DeviceOf(gpu_.get())),
+      policy_(std::move(policy)),
+      pool_(*pool),
       checkpoints_(configuration.run.directory / "checkpoints", configuration.trainer.checkpoints_kept,
                    begun_.identity),
       context_{.configuration = configuration_,
@@ -123,7 +116,7 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
                .control = control,
                .communicator = communicator,
                .checkpoints = checkpoints_,
-               .policy = policy_,
+               .policy = *policy_,
                .progress = progress_,
                .gpu = gpu_.get(),
                .stop = &stop,
@@ -162,7 +155,7 @@ absl::Status Training::Train() {
 
 // All that this rank reads before anything is changed.
 absl::Status Training::Prepare() {
-  RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights());
+  RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : Initialise());
   // An evaluation alone measures anew, however often it is asked for.
   if (progress_.run_id.empty() || options_.mode == RunMode::kEvaluate) progress_.run_id = DrawRunId();
   if (Trains(options_.mode)) progress_.device = DeviceName();
@@ -172,10 +165,11 @@ absl::Status Training::Prepare() {
 // Every rank starts from the same weights, wherever it read them.
 absl::Status Training::CompareWeights() {
   if (context_.control.size() == 1) return absl::OkStatus();
-  const std::vector<ParameterBuffer>& buffers = policy_.parameters.layout().buffers();
+  ASSIGN_OR_RETURN(const Parameters present, policy_->HostWeights());
+  const std::vector<ParameterBuffer>& buffers = present.layout().buffers();
   std::vector<std::string> checksums(buffers.size());
   pool_.Run(std::ssize(buffers), [&](int64_t i, int) {
-    checksums[i] = ToHex(ChecksumOf(policy_.parameters.BufferBytes(static_cast<int>(i))));
+    checksums[i] = ToHex(ChecksumOf(present.BufferBytes(static_cast<int>(i))));
   });
   const std::string source = configuration_.model.path.empty() || begun_.checkpoint.has_value()
                                  ? "weights"
@@ -190,17 +184,13 @@ absl::Status Training::CompareWeights() {
 absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   ASSIGN_OR_RETURN(LoadedProgress loaded, LoadProgress(checkpoint));
   progress_ = std::move(loaded.progress);
-  policy_.optimiser.set_num_steps(loaded.num_optimiser_steps);
-  RETURN_IF_ERROR(LoadParameters(checkpoint, {"weights", &policy_.parameters}));
-  RETURN_IF_ERROR(LoadParameters(checkpoint, {"first_moment", &policy_.optimiser.mutable_first_moment()}));
-  RETURN_IF_ERROR(LoadParameters(checkpoint, {"second_moment", &policy_.optimiser.mutable_second_moment()}));
+  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
+  RETURN_IF_ERROR(LoadTraining(checkpoint, loaded.num_optimiser_steps, *policy_));
   const bool needs_reference = options_.mode == RunMode::kTrain && configuration_.grpo.loss.kl_weight > 0;
   if (needs_reference && progress_.cold_start.finished) {
-    policy_.reference.emplace(policy_.parameters.Clone(policy_.parameters.dtype()));
+    RETURN_IF_ERROR(policy_->KeepReference());
     // Before the first update these are the weights after SFT.
-    if (progress_.policy_version > 0) {
-      RETURN_IF_ERROR(LoadParameters(checkpoint, {kReferenceTensors, &*policy_.reference}));
-    }
+    if (progress_.policy_version > 0) RETURN_IF_ERROR(LoadState(checkpoint, StateSet::kReference, *policy_));
   }
   context_.wall_seconds_before = progress_.wall_seconds;
   if (context_.leader()) LogInfo(absl::StrCat("goes on from ", checkpoint.string()));
@@ -212,12 +202,9 @@ absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   return absl::OkStatus();
 }
 
-absl::Status Training::InitialiseWeights() {
-  if (configuration_.model.path.empty()) {
-    policy_.parameters.InitRandom(kInitialSeed);
-    return absl::OkStatus();
-  }
-  return LoadHuggingFaceWeights(configuration_.model.path, policy_.parameters);
+absl::Status Training::Initialise() {
+  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
+  return InitialiseWeights(configuration_.model, *policy_);
 }
 
 bool Training::TrainsSft() const {
@@ -270,14 +257,15 @@ absl::Status Training::ColdStartPhase() {
     sft_data_.reset();
   } else if (progress_.cold_start.step > 0 && begun_.checkpoint.has_value()) {
     // Both limits are 0 now: SFT ends here, with its best weights as always.
-    RETURN_IF_ERROR(LoadParameters(*begun_.checkpoint, {"best", &policy_.parameters}));
+    RETURN_IF_ERROR(TakeBestWeights(context_, begun_.checkpoint));
   }
   progress_.cold_start.finished = true;
-  policy_.optimiser.Reset();
-  if (configuration_.grpo.loss.kl_weight > 0) {
-    policy_.reference.emplace(policy_.parameters.Clone(policy_.parameters.dtype()));
+  {
+    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
+    RETURN_IF_ERROR(policy_->ResetOptimiser());
+    if (configuration_.grpo.loss.kl_weight > 0) RETURN_IF_ERROR(policy_->KeepReference());
   }
-  return SaveCheckpoint(context_, {});
+  return SaveCheckpoint(context_);
 }
 
 absl::Status Training::EvaluateBefore() {
@@ -289,7 +277,7 @@ absl::Status Training::EvaluateBefore() {
     ASSIGN_OR_RETURN(const ordered_json before, leader_->Evaluate("before"));
     progress_.evaluation_before = before.dump();
   }
-  return SaveCheckpoint(context_, {});
+  return SaveCheckpoint(context_);
 }
 
 absl::Status Training::GrpoPhase() {
@@ -327,7 +315,8 @@ absl::Status Training::EvaluateOnly() {
 
 absl::Status Training::Export() {
   const std::filesystem::path directory = Directory() / "export";
-  RETURN_IF_ERROR(ExportHuggingFace(policy_.parameters, prompts_, source_, configuration_.data.prompts,
+  ASSIGN_OR_RETURN(const Parameters weights, policy_->HostWeights());
+  RETURN_IF_ERROR(ExportHuggingFace(weights, prompts_, source_, configuration_.data.prompts,
                                     configuration_.grpo.sampling, directory));
   LogInfo(absl::StrCat("exported to ", directory.string()));
   return absl::OkStatus();
@@ -380,10 +369,14 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
   if (Trains(options.mode)) {
     ASSIGN_OR_RETURN(gpu, TrainingGpu::Open(configuration.trainer.gpu, control.size()));
   }
+  if (gpu != nullptr) RETURN_IF_ERROR(CheckMemory(configuration, *gpu));
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), control));
   if (options.dry_run) return absl::OkStatus();
+  ThreadPool pool(configuration.trainer.num_threads);
+  ASSIGN_OR_RETURN(std::unique_ptr<ModelTrainer> policy,
+                   MakePolicy(configuration, prompts.tokenizer().vocab_size(), gpu.get(), &pool));
   Training training(configuration, options, control, communicator, std::move(prompts), std::move(source),
-                    std::move(begun), std::move(gpu), stop);
+                    std::move(begun), std::move(gpu), std::move(policy), &pool, stop);
   return training.Run();
 }
 

@@ -10,24 +10,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/model/parameters.h"
+#include "core/model/training/model_trainer.h"
 #include "trainer/run_folder/run_identity.h"
 #include "trainer/run_folder/run_progress.h"
 
 namespace warpsmith {
 
-// Flat buffers under a name: "weights", "first_moment", "second_moment", "best", "reference".
-struct NamedParameters {
-  std::string name;
-  Parameters* parameters = nullptr;
-};
+// Returns the file of a set of tensors in the folder `checkpoint`.
+std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, StateSet set);
 
-inline constexpr char kReferenceTensors[] = "reference";
-
-// The file of the tensors `name` in the folder `checkpoint`.
-std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, const std::string& name);
-
-// A directory a checkpoint, with a safetensors file for each set of parameters and progress.json;
+// A directory a checkpoint, with a safetensors file of float32 buffers for each StateSet and progress.json;
 // core/checkpoint sees to it that it is there whole or not at all. Rank 0 writes; all ranks read.
 class CheckpointStore {
  public:
@@ -36,10 +28,16 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path directory, int num_kept, RunIdentity identity);
   void set_identity(RunIdentity identity) { identity_ = std::move(identity); }
 
-  // Removes what an earlier save that was cut short left, first. RESOURCE_EXHAUSTED when the disk is
-  // full: older checkpoints are untouched.
-  absl::Status Save(const RunProgress& progress, int64_t num_optimiser_steps,
-                    const std::vector<NamedParameters>& tensors);
+  // Saves `progress` and the state of `trainer`, its reference where it has one. Removes first what an earlier save
+  // that was cut short left. Keeps the checkpoint of the best SFT weights beside the newest ones. RESOURCE_EXHAUSTED
+  // when the disk is full: older checkpoints are untouched.
+  absl::Status Save(const RunProgress& progress, ModelTrainer& trainer);
+  // Returns the number that the next checkpoint will have.
+  absl::StatusOr<int64_t> NextNumber() const;
+  // Returns the folder of checkpoint `number`, whole. NOT_FOUND; DATA_LOSS naming the damaged file.
+  absl::StatusOr<std::filesystem::path> Find(int64_t number) const;
+  // Returns the number of the checkpoint in `folder`; NOT_FOUND for none of this directory.
+  absl::StatusOr<int64_t> NumberOf(const std::filesystem::path& folder) const;
 
   // The newest checkpoint whose files are all as they were written; nothing when there is none.
   // Reads all of it. DATA_LOSS naming the damaged files when there are checkpoints and none is
@@ -62,9 +60,14 @@ struct LoadedProgress {
 // what a newer version wrote.
 absl::StatusOr<LoadedProgress> LoadProgress(const std::filesystem::path& checkpoint);
 
-// Reads one set of parameters into `tensors.parameters`. NOT_FOUND when the checkpoint has none of that name,
-// INVALID_ARGUMENT when its layout is another.
-absl::Status LoadParameters(const std::filesystem::path& checkpoint, const NamedParameters& tensors);
+// Reads one set of tensors into `trainer`. NOT_FOUND when the checkpoint has none, INVALID_ARGUMENT when its layout is
+// another; the errors of ModelTrainer::Write.
+absl::Status LoadState(const std::filesystem::path& checkpoint, StateSet set, ModelTrainer& trainer);
+// Reads progress apart, all that a run goes on with: weights, moments and their number of steps.
+absl::Status LoadTraining(const std::filesystem::path& checkpoint, int64_t num_optimiser_steps,
+                          ModelTrainer& trainer);
+// Reads weights alone, and the best ones where the checkpoint is of a version that kept those in a file of their own.
+absl::Status LoadBestWeights(const std::filesystem::path& checkpoint, ModelTrainer& trainer);
 
 }  // namespace warpsmith
 

@@ -37,10 +37,15 @@ void TasksFromJson(const json& list, Tasks& tasks) {
 }
 
 json ColdStartToJson(const ColdStartProgress& progress) {
-  return {{"finished", progress.finished},          {"step", progress.step},
-          {"num_tokens", progress.num_tokens},      {"seconds", progress.seconds},
-          {"data_cursor", progress.data_cursor},    {"best_loss", progress.best_loss},
-          {"best_step", progress.best_step},        {"num_without_gain", progress.num_without_gain},
+  return {{"finished", progress.finished},
+          {"step", progress.step},
+          {"num_tokens", progress.num_tokens},
+          {"seconds", progress.seconds},
+          {"data_cursor", progress.data_cursor},
+          {"best_loss", progress.best_loss},
+          {"best_step", progress.best_step},
+          {"best_checkpoint", progress.best_checkpoint},
+          {"num_without_gain", progress.num_without_gain},
           {"matrix_update", progress.matrix_update}};
 }
 
@@ -52,6 +57,7 @@ ColdStartProgress ColdStartFromJson(const json& value) {
           .data_cursor = value.at("data_cursor"),
           .best_loss = value.at("best_loss"),
           .best_step = value.at("best_step"),
+          .best_checkpoint = value.value("best_checkpoint", int64_t{0}),  // older checkpoints lack it
           .num_without_gain = value.at("num_without_gain"),
           .matrix_update = value.value("matrix_update", "")};  // older checkpoints lack it
 }

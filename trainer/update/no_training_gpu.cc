@@ -9,4 +9,14 @@ absl::StatusOr<std::unique_ptr<TrainingGpu>> TrainingGpu::Open(int index) {
                                                ": make one with ./dev build cuda, or give cpu"));
 }
 
+absl::StatusOr<int64_t> TrainingGpu::FreeMemory() const {
+  return absl::UnimplementedError("trainer.device: this build has no CUDA");
+}
+
+absl::StatusOr<std::unique_ptr<ModelTrainer>> TrainingGpu::MakeTrainer(const ParameterLayout&,
+                                                                       const ModelTrainerOptions&,
+                                                                       bool) const {
+  return absl::UnimplementedError("trainer.device: this build has no CUDA");
+}
+
 }  // namespace warpsmith

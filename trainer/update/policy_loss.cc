@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace warpsmith {
 namespace {
@@ -10,6 +11,14 @@ namespace {
 double K3(double log_p, double log_q) {
   const double difference = log_q - log_p;
   return std::expm1(difference) - difference;
+}
+
+constexpr double kBinsAnOctave = 8, kFirstOctave = -20;
+
+int DifferenceBin(double difference) {
+  const double place = kBinsAnOctave * (std::log2(difference) - kFirstOctave);  // -inf for 0
+  if (!(place > 0)) return 0;
+  return static_cast<int>(std::min(place, static_cast<double>(kDifferenceBins - 1)));
 }
 
 }  // namespace
@@ -22,7 +31,17 @@ void PolicyLossSums::Add(const PolicyLossSums& other) {
   num_tokens += other.num_tokens;
   num_clipped += other.num_clipped;
   num_truncated += other.num_truncated;
+  worker_difference += other.worker_difference;
   worker_difference_max = std::max(worker_difference_max, other.worker_difference_max);
+  for (int bin = 0; bin < kDifferenceBins; ++bin) worker_differences[bin] += other.worker_differences[bin];
+}
+
+double PolicyLossSums::WorkerDifferenceP99() const {
+  if (num_tokens == 0) return std::numeric_limits<double>::quiet_NaN();
+  int64_t left = num_tokens - num_tokens / 100;
+  int bin = 0;
+  while (bin < kDifferenceBins - 1 && (left -= worker_differences[bin]) > 0) ++bin;
+  return std::min(worker_difference_max, std::exp2((bin + 1) / kBinsAnOctave + kFirstOctave));
 }
 
 double AddToken(const TokenTerms& token, const PolicyLossOptions& options, int64_t global_num_tokens,
@@ -48,8 +67,10 @@ double AddToken(const TokenTerms& token, const PolicyLossOptions& options, int64
   sums.num_tokens += 1;
   sums.num_clipped += clipped ? 1 : 0;
   sums.num_truncated += raw_weight > options.weight_max ? 1 : 0;
-  sums.worker_difference_max =
-      std::max(sums.worker_difference_max, std::abs(token.old_log_prob - token.worker_log_prob));
+  const double difference = std::abs(token.old_log_prob - token.worker_log_prob);
+  sums.worker_difference += difference;
+  sums.worker_difference_max = std::max(sums.worker_difference_max, difference);
+  ++sums.worker_differences[DifferenceBin(difference)];
   return gradient * scale;
 }
 

@@ -19,6 +19,7 @@
 #ifndef WARPSMITH_TRAINER_UPDATE_POLICY_LOSS_H_
 #define WARPSMITH_TRAINER_UPDATE_POLICY_LOSS_H_
 
+#include <array>
 #include <cstdint>
 
 namespace warpsmith {
@@ -40,6 +41,9 @@ struct TokenTerms {
   double advantage = 0;
 };
 
+// Bins of |o - b|, eight for each power of two from 2^-20 on; the first has all below, the last all above.
+inline constexpr int kDifferenceBins = 8 * 24;
+
 // Sums over tokens; divide by num_tokens for means. Adding them up in any order gives the metrics of the
 // whole.
 struct PolicyLossSums {
@@ -48,11 +52,17 @@ struct PolicyLossSums {
   double old_kl = 0;  // k3 of old to updated policy
   double entropy = 0;
   int64_t num_tokens = 0;
-  int64_t num_clipped = 0;           // tokens whose surrogate was clipped
-  int64_t num_truncated = 0;         // tokens whose weight was truncated
-  double worker_difference_max = 0;  // max |o - b|
+  int64_t num_clipped = 0;    // tokens whose surrogate was clipped
+  int64_t num_truncated = 0;  // tokens whose weight was truncated
+  // |o - b| by token: how far the worker that sampled is from the trainer.
+  double worker_difference = 0;
+  double worker_difference_max = 0;
+  std::array<int64_t, kDifferenceBins> worker_differences = {};  // counts by DifferenceBin
 
   void Add(const PolicyLossSums& other);
+  // Returns a bound that 99 % of the differences do not exceed, at most an eighth above the smallest such bound; not a
+  // number where there are none.
+  double WorkerDifferenceP99() const;
 };
 
 // The gradient d loss / d log_prob of one token, given the tokens of the whole update; its terms are added to

@@ -34,20 +34,20 @@ absl::Status GatherSums(PolicyLossSums& sums, ControlPlane& control) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SequenceLogProbs> LogProbsUnder(const Policy& policy, const Parameters& parameters,
+absl::StatusOr<SequenceLogProbs> LogProbsUnder(ModelTrainer& policy, PassWeights weights,
                                                const std::vector<TrainingSequence>& sequences,
                                                const SequenceIndices& indices, const PassOptions& options) {
   SequenceLogProbs log_probs(sequences.size());
-  RETURN_IF_ERROR(
-      ScoreTokens(policy.model, parameters, sequences, indices, options,
-                  [&](const ScoredToken& token) { log_probs[token.sequence].push_back(token.log_prob); }));
+  RETURN_IF_ERROR(ScoreTokens(policy, weights, sequences, indices, options, [&](const ScoredToken& token) {
+    log_probs[token.sequence].push_back(token.log_prob);
+  }));
   return log_probs;
 }
 
 }  // namespace
 
 absl::StatusOr<PolicyLossSums> AccumulatePolicyGradient(
-    const Policy& policy, const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
+    ModelTrainer& policy, const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
     const PolicyUpdateOptions& options, const SequenceLogProbs* old, const SequenceLogProbs* reference) {
   const int64_t global_num_tokens = CountAnswerTokens(sequences);
   PolicyLossSums sums;
@@ -61,12 +61,11 @@ absl::StatusOr<PolicyLossSums> AccumulatePolicyGradient(
     sums.entropy += token.entropy;
     return AddToken(terms, options.loss, global_num_tokens, sums);
   };
-  RETURN_IF_ERROR(
-      AccumulateGradients(policy.model, policy.parameters, sequences, indices, options.pass, gradient));
+  RETURN_IF_ERROR(AccumulateGradients(policy, sequences, indices, options.pass, gradient));
   return sums;
 }
 
-absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
+absl::StatusOr<PolicyUpdateResult> UpdatePolicy(ModelTrainer& policy,
                                                 const std::vector<TrainingSequence>& sequences,
                                                 const PolicyUpdateOptions& options,
                                                 Communicator& communicator, ControlPlane& control) {
@@ -80,20 +79,20 @@ absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
     batches.emplace_back(sequences.begin() + part.front(), sequences.begin() + part.back() + 1);
     own.push_back(AssignToRanks(LengthsOf(batches[i]), communicator.size())[communicator.rank()]);
     if (parts.size() == 1) continue;
-    ASSIGN_OR_RETURN(old[i], LogProbsUnder(policy, policy.parameters, batches[i], own[i], options.pass));
+    ASSIGN_OR_RETURN(old[i], LogProbsUnder(policy, PassWeights::kPresent, batches[i], own[i], options.pass));
   }
   for (size_t i = 0; i < batches.size(); ++i) {
     std::optional<SequenceLogProbs> reference;
     if (options.loss.kl_weight > 0) {
-      WS_CHECK(policy.reference.has_value()) << "a KL weight needs a reference model";
-      ASSIGN_OR_RETURN(reference, LogProbsUnder(policy, *policy.reference, batches[i], own[i], options.pass));
+      ASSIGN_OR_RETURN(reference,
+                       LogProbsUnder(policy, PassWeights::kReference, batches[i], own[i], options.pass));
     }
     ASSIGN_OR_RETURN(PolicyLossSums sums, AccumulatePolicyGradient(policy, batches[i], own[i], options,
                                                                    old[i] ? &*old[i] : nullptr,
                                                                    reference ? &*reference : nullptr));
-    RETURN_IF_ERROR(AllReduceGradients(policy.parameters, communicator));
+    RETURN_IF_ERROR(AllReduceGradients(policy, communicator));
     RETURN_IF_ERROR(GatherSums(sums, control));
-    const double norm = policy.optimiser.Step(policy.parameters, options.learning_rate);
+    ASSIGN_OR_RETURN(const double norm, policy.Step(options.learning_rate));
     ++(std::isfinite(norm) ? result.num_taken : result.num_skipped);
     result.gradient_norm += norm / static_cast<double>(batches.size());
     result.sums.Add(sums);

@@ -8,7 +8,6 @@
 #include "core/distributed/communicator.h"
 #include "core/distributed/control_plane.h"
 #include "trainer/data/training_sequence.h"
-#include "trainer/update/policy.h"
 #include "trainer/update/policy_loss.h"
 #include "trainer/update/token_gradients.h"
 
@@ -31,17 +30,17 @@ struct PolicyUpdateResult {
 // Log-probabilities of the answer tokens by sequence; empty for sequences of other ranks.
 using SequenceLogProbs = std::vector<std::vector<double>>;
 
-// Adds this rank's part of the gradient of the policy loss over all `sequences` to the parameters' .grad.
+// Adds this rank's part of the gradient of the policy loss over all `sequences` to the sums of `policy`.
 // `indices` are this rank's sequences; `old` and `reference` may be null: the present policy, and no
 // reference.
 absl::StatusOr<PolicyLossSums> AccumulatePolicyGradient(
-    const Policy& policy, const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
+    ModelTrainer& policy, const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
     const PolicyUpdateOptions& options, const SequenceLogProbs* old, const SequenceLogProbs* reference);
 
 // Updates the policy on `sequences`, which every rank must have, in the same order. With one optimiser step
 // the old policy is the present one and costs no forward pass of its own. Gradients are summed by
-// `communicator`; figures, which are on the host, by `control`.
-absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
+// `communicator`; figures, which are on the host, by `control`. REQUIRES: with a KL weight `policy` has a reference.
+absl::StatusOr<PolicyUpdateResult> UpdatePolicy(ModelTrainer& policy,
                                                 const std::vector<TrainingSequence>& sequences,
                                                 const PolicyUpdateOptions& options,
                                                 Communicator& communicator, ControlPlane& control);

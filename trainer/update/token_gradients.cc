@@ -1,14 +1,6 @@
 #include "trainer/update/token_gradients.h"
 
-#include <ATen/ops/zeros_like.h>
-#include <c10/core/CachingDeviceAllocator.h>
-#include <c10/util/Exception.h>
-
-#include <exception>
-
 #include "absl/strings/str_cat.h"
-#include "core/base/check.h"
-#include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
@@ -48,9 +40,8 @@ void ReadScores(const RowScores& scores, PackedSequences& packed) {
   }
 }
 
-absl::Status RunMicroBatch(const TrainingModel& model, const Parameters& parameters, PackedSequences packed,
-                           TokenGradient gradient) {
-  return model.Accumulate(parameters, packed.batch, [&](const RowScores& scores) {
+absl::Status RunMicroBatch(ModelTrainer& trainer, PackedSequences packed, TokenGradient gradient) {
+  return trainer.Accumulate(packed.batch, [&](const RowScores& scores) {
     ReadScores(scores, packed);
     std::vector<double> gradients(scores.log_probs.size());
     for (size_t i = 0; i < packed.answers.size(); ++i)
@@ -66,99 +57,59 @@ std::vector<SequenceIndices> MicroBatches(const std::vector<TrainingSequence>& s
   return PackMicroBatches(lengths, indices, tokens_max);
 }
 
-absl::Status WithWayOut(absl::Status status) {
+absl::Status WithWayOut(const absl::Status& status) {
   if (!absl::IsResourceExhausted(status)) return status;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a pass has not the memory of the GPU that it needs: lower trainer.micro_batch_tokens, or "
-                   "leave it more (a "
-                   "worker on the same GPU takes the share that rollout.device ends with). ",
-                   status.message()));
-}
-
-// A copy of `parameters` on the GPU, whose gradients are gathered there.
-Parameters OnGpu(const Parameters& parameters, const TrainingGpu& gpu) {
-  Parameters copy(parameters.layout(), parameters.dtype(),
-                  at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu.index())));
-  copy.CopyFrom(parameters);
-  return copy;
-}
-
-void AddGradients(const Parameters& from, const Parameters& to) {
-  for (int index = 0; index < to.num_buffers(); ++index) {
-    const at::Tensor& gradient = from.buffer(index).grad();
-    if (!gradient.defined()) continue;
-    at::Tensor& sum = to.buffer(index).mutable_grad();
-    const at::Tensor on_host = gradient.to(at::kCPU);
-    sum = sum.defined() ? sum.add_(on_host) : on_host;
-  }
-}
-
-// Runs `pass` on a GPU, with a copy of `parameters`, in a turn that begins with the copy and ends when nothing is left
-// there.
-absl::Status RunOnGpu(const Parameters& parameters, TrainingGpu& gpu, bool gathers,
-                      absl::FunctionRef<absl::Status(const Parameters&)> pass) {
-  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, gpu.Take());
-  absl::Status status;
-  try {
-    {
-      Parameters copy = OnGpu(parameters, gpu);
-      copy.RequireGrad(gathers);
-      status = pass(copy);
-      if (status.ok() && gathers) AddGradients(copy, parameters);
-    }
-    c10::getDeviceAllocator(at::kCUDA)->emptyCache();
-  } catch (const c10::OutOfMemoryError& error) {
-    return WithWayOut(absl::ResourceExhaustedError(Escape(error.what(), 512)));
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("a pass failed in LibTorch: ", Escape(error.what(), 2048)));
-  }
-  return WithWayOut(status);
-}
-
-absl::Status RunPass(const Parameters& parameters, const PassOptions& options, bool gathers,
-                     absl::FunctionRef<absl::Status(const Parameters&)> pass) {
-  return options.gpu == nullptr ? pass(parameters) : RunOnGpu(parameters, *options.gpu, gathers, pass);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a pass has not the memory that it needs: lower trainer.micro_batch_tokens, choose a "
+      "trainer.recomputation that keeps less, or leave the trainer more (a worker on the same GPU takes "
+      "the share that rollout.device ends with). ",
+      status.message()));
 }
 
 }  // namespace
 
-absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& parameters,
-                                 const std::vector<TrainingSequence>& sequences,
+absl::Status AccumulateGradients(ModelTrainer& trainer, const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,
                                  TokenGradient gradient) {
-  return RunPass(parameters, options, /*gathers=*/true, [&](const Parameters& placed) {
-    for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
-      RETURN_IF_ERROR(RunMicroBatch(model, placed, Pack(sequences, batch, options.temperature), gradient));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status ScoreTokens(const TrainingModel& model, const Parameters& parameters,
-                         const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
-                         const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit) {
-  return RunPass(parameters, options, /*gathers=*/false, [&](const Parameters& placed) -> absl::Status {
-    for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
-      PackedSequences packed = Pack(sequences, batch, options.temperature);
-      ASSIGN_OR_RETURN(const RowScores scores, model.Score(placed, packed.batch));
-      ReadScores(scores, packed);
-      for (const ScoredToken& token : packed.answers) visit(token);
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status AllReduceGradients(const Parameters& parameters, Communicator& communicator) {
-  for (int index = 0; index < parameters.num_buffers(); ++index) {
-    at::Tensor& gradient = parameters.buffer(index).mutable_grad();
-    if (!gradient.defined()) gradient = at::zeros_like(parameters.buffer(index).detach());
-    WS_CHECK(gradient.is_contiguous());
-    const ElementType type =
-        gradient.scalar_type() == at::kDouble ? ElementType::kFloat64 : ElementType::kFloat32;
-    RETURN_IF_ERROR(communicator.AllReduceSum(gradient.mutable_data_ptr(), gradient.numel(), type,
-                                              {"gradient", "update"}));
+  for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
+    RETURN_IF_ERROR(
+        WithWayOut(RunMicroBatch(trainer, Pack(sequences, batch, options.temperature), gradient)));
   }
   return absl::OkStatus();
+}
+
+absl::Status ScoreTokens(ModelTrainer& trainer, PassWeights weights,
+                         const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
+                         const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit) {
+  for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
+    PackedSequences packed = Pack(sequences, batch, options.temperature);
+    const absl::StatusOr<RowScores> scores = trainer.Score(weights, packed.batch);
+    RETURN_IF_ERROR(WithWayOut(scores.status()));
+    ReadScores(*scores, packed);
+    for (const ScoredToken& token : packed.answers) visit(token);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BroadcastWeights(ModelTrainer& trainer, Communicator& communicator) {
+  if (communicator.size() == 1) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Parameters weights, trainer.HostWeights());
+  for (int index = 0; index < weights.num_buffers(); ++index) {
+    const at::Tensor buffer = weights.buffer(index).detach();
+    RETURN_IF_ERROR(communicator.Broadcast(buffer.mutable_data_ptr(), static_cast<int64_t>(buffer.nbytes()),
+                                           /*root=*/0, {"weights", "SFT"}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllReduceGradients(ModelTrainer& trainer, Communicator& communicator) {
+  if (communicator.size() == 1) return absl::OkStatus();
+  return trainer.VisitGradients([&](at::Tensor& gradient) {
+    const ElementType type =
+        gradient.scalar_type() == at::kDouble ? ElementType::kFloat64 : ElementType::kFloat32;
+    return communicator.AllReduceSum(gradient.mutable_data_ptr(), gradient.numel(), type,
+                                     {"gradient", "update"});
+  });
 }
 
 }  // namespace warpsmith

@@ -8,10 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/distributed/communicator.h"
-#include "core/model/training/training_model.h"
+#include "core/model/training/model_trainer.h"
 #include "trainer/data/training_sequence.h"
 #include "trainer/update/batching.h"
-#include "trainer/update/training_gpu.h"
 
 namespace warpsmith {
 
@@ -29,26 +28,24 @@ using TokenGradient = absl::FunctionRef<double(const ScoredToken&)>;
 struct PassOptions {
   double temperature = 1.0;           // log-probabilities are log softmax(logits / temperature)
   int64_t micro_batch_tokens = 4096;  // prompt and answer tokens that are in memory at once
-  TrainingGpu* gpu = nullptr;         // computes the pass in a turn of its own; null: the CPU does
 };
 
-// Adds the gradient of the loss over sequences `indices` to the .grad of the parameters' buffers. The sum
-// does not depend on micro_batch_tokens but for rounding. `parameters` are on the CPU; a pass on a GPU copies
-// them there, and their gradient back. REQUIRES: `model` is placed where `options` compute. INTERNAL when
-// LibTorch fails, with its message; RESOURCE_EXHAUSTED when the GPU's memory is too small, with the way out;
-// the errors of TrainingGpu::Take.
-absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& parameters,
-                                 const std::vector<TrainingSequence>& sequences,
+// Adds the gradient of the loss over sequences `indices` to the sums of `trainer`. The sum does not depend on
+// micro_batch_tokens but for rounding. The errors of ModelTrainer::Accumulate, with the way out where memory lacks.
+absl::Status AccumulateGradients(ModelTrainer& trainer, const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,
                                  TokenGradient gradient);
 
-// The same forward pass alone.
-absl::Status ScoreTokens(const TrainingModel& model, const Parameters& parameters,
+// Runs the same forward pass alone, with the present weights or those of the reference.
+absl::Status ScoreTokens(ModelTrainer& trainer, PassWeights weights,
                          const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
                          const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit);
 
-// Sums every buffer's gradient over ranks, zeros where a rank has none.
-absl::Status AllReduceGradients(const Parameters& parameters, Communicator& communicator);
+// Gives every rank the weights of rank 0. Does nothing for one rank.
+absl::Status BroadcastWeights(ModelTrainer& trainer, Communicator& communicator);
+
+// Sums every buffer's gradient over ranks, zeros where a rank has none. Does nothing for one rank.
+absl::Status AllReduceGradients(ModelTrainer& trainer, Communicator& communicator);
 
 }  // namespace warpsmith
 

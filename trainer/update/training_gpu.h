@@ -1,7 +1,8 @@
-// The GPU that a trainer computes its passes on, by turns with the other processes of the host.
+// The GPU that a trainer computes on, by turns with the other processes of the host.
 #ifndef WARPSMITH_TRAINER_UPDATE_TRAINING_GPU_H_
 #define WARPSMITH_TRAINER_UPDATE_TRAINING_GPU_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/device_lease.h"
+#include "core/model/training/model_trainer.h"
 
 namespace warpsmith {
 
@@ -25,21 +27,40 @@ class TrainingGpu {
   // Opens the GPU of a configuration; null for none. UNIMPLEMENTED for several ranks.
   static absl::StatusOr<std::unique_ptr<TrainingGpu>> Open(std::optional<int> index, int num_ranks);
 
+  // What is known of a GPU; see CudaDevice.
+  struct Facts {
+    int index = 0;
+    std::string name;
+    double peak_flops = 0;
+    int64_t total_memory = 0;
+  };
   // `lease` may be empty: see Turn.
-  TrainingGpu(int index, std::string name, std::optional<DeviceLease> lease)
-      : index_(index), name_(std::move(name)), lease_(std::move(lease)) {}
+  TrainingGpu(Facts facts, std::optional<DeviceLease> lease)
+      : facts_(std::move(facts)), lease_(std::move(lease)) {}
 
-  int index() const { return index_; }
+  int index() const { return facts_.index; }
   // "NVIDIA H200".
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return facts_.name; }
+  // Operations a second.
+  double peak_flops() const { return facts_.peak_flops; }
+  // Bytes.
+  int64_t total_memory() const { return facts_.total_memory; }
+
+  // Returns the bytes of the GPU's memory that no process has. The errors of FreeDeviceMemory.
+  absl::StatusOr<int64_t> FreeMemory() const;
+
+  // Returns a trainer in this GPU's memory. With `deterministic` a step repeated has the same bits, at the cost of a
+  // slower attention. The errors of CudaTrainer::Create, with the way out.
+  absl::StatusOr<std::unique_ptr<ModelTrainer>> MakeTrainer(const ParameterLayout& layout,
+                                                            const ModelTrainerOptions& options,
+                                                            bool deterministic) const;
 
   // Waits until no other process has the GPU, and keeps it until the result is destroyed. REQUIRES: the GPU is idle by
   // then, and the former turn is over. DEADLINE_EXCEEDED after kGpuWaitMax, with the process that has it.
   absl::StatusOr<Turn> Take();
 
  private:
-  const int index_;
-  const std::string name_;
+  const Facts facts_;
   std::optional<DeviceLease> lease_;
 };
 

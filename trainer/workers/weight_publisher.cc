@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
@@ -22,6 +23,7 @@ namespace warpsmith {
 namespace {
 
 constexpr size_t kFilesMax = 2;
+constexpr absl::Duration kOfferTimeout = absl::Minutes(1);  // of a pass over the weights on a GPU
 
 absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
@@ -99,6 +101,25 @@ absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parame
     offset += static_cast<int64_t>(bytes.size());
   }
   while (files_.size() > kFilesMax) RemoveOldest();
+  return weights;
+}
+
+absl::StatusOr<PublishedWeights> WeightPublisher::Offer(ModelTrainer& trainer, uint64_t policy_version) {
+  const std::filesystem::path socket = directory_ / absl::StrCat(run_prefix_, "weights.sock");
+  ASSIGN_OR_RETURN(const OfferedMemory offered,
+                   trainer.Offer(policy_version, socket, absl::Now() + kOfferTimeout));
+  PublishedWeights weights{.policy_version = policy_version,
+                           .transport = "cuda_memory",
+                           .path = socket.string(),
+                           .dtype = "bfloat16",
+                           .layout_sha256 = offered.layout_sha256,
+                           .model_fields = FieldsOf(trainer.layout().config())};
+  for (const MemoryBuffer& buffer : offered.buffers) {
+    weights.buffers.push_back({.name = buffer.name,
+                               .offset_bytes = buffer.offset_bytes,
+                               .length_bytes = buffer.length_bytes,
+                               .checksum = buffer.checksum});
+  }
   return weights;
 }
 

@@ -1,4 +1,4 @@
-// Writes weights where workers on this machine or file system find them.
+// Puts weights where workers find them: in a file, or in the memory of a GPU of the host.
 #ifndef WARPSMITH_TRAINER_WORKERS_WEIGHT_PUBLISHER_H_
 #define WARPSMITH_TRAINER_WORKERS_WEIGHT_PUBLISHER_H_
 
@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
-#include "core/model/parameters.h"
+#include "core/model/training/model_trainer.h"
 #include "trainer/workers/published_weights.h"
 
 namespace warpsmith {
@@ -40,6 +40,11 @@ class WeightPublisher {
   // and for kFloat16 the errors of Parameters::CheckFitsFloat16, with the way out.
   absl::StatusOr<PublishedWeights> Write(const Parameters& parameters, uint64_t policy_version,
                                          PublishedDtype dtype = PublishedDtype::kAsTrained);
+
+  // Offers version `policy_version` to workers of this host in the memory where it lies, through a socket in the
+  // directory. It must stay there until all workers have it. REQUIRES: trainer.can_offer(). The errors of
+  // ModelTrainer::Offer.
+  absl::StatusOr<PublishedWeights> Offer(ModelTrainer& trainer, uint64_t policy_version);
 
  private:
   // The lock says that its owner lives: the system drops it with the process, however that ends.

@@ -218,7 +218,8 @@ WorkerIdentity IdentityFromWire(const std::string& address, const v1::GetStatusR
           .weights_dtype = wire.weights_dtype(),
           .model_fields = {wire.model_fields().begin(), wire.model_fields().end()},
           .stop_token_ids = {wire.stop_token_ids().begin(), wire.stop_token_ids().end()},
-          .context_tokens_max = wire.context_tokens_max()};
+          .context_tokens_max = wire.context_tokens_max(),
+          .cuda_memory_host = wire.cuda_memory_host()};
 }
 
 v1::WeightsManifest ManifestToWire(const PublishedWeights& weights) {

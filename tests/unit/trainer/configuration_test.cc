@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/trainer/written_configuration.h"
 
 namespace warpsmith {
 namespace {
@@ -12,19 +13,11 @@ constexpr char kModel[] =
     "model: {vocab_size: 96, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1, "
     "num_attention_heads: 2,\n"
     "        num_key_value_heads: 1, head_dim: 16}\n";
-constexpr char kData[] = "data: {train: README.md, held_out: README.md}\n";  // files that are there
-const std::string kSmallest = std::string(kModel) + kData;
+const std::string kSmallest = std::string(kModel) + kSmallestData;
 
 absl::StatusOr<Configuration> Read(const std::string& text,
                                    const std::vector<std::string>& assignments = {}) {
-  TemporaryDirectory directory;
-  const auto path = directory.path() / "run.yaml";
-  std::ofstream(path) << text;
-  return ReadConfiguration(path, assignments);
-}
-
-bool Says(const absl::Status& status, const std::string& text) {
-  return std::string(status.message()).find(text) != std::string::npos;
+  return ReadWritten(text, assignments);
 }
 
 }  // namespace
@@ -50,21 +43,6 @@ TEST_CASE("defaults are those of the design") {
   CHECK(configuration->grpo.loss.kl_weight == 0.0);
   CHECK(configuration->grpo.num_samples == 8);
   CHECK(configuration->grpo.equal_spread == 0.05);
-}
-
-TEST_CASE("the update is computed on the CPU, or on one GPU by one process") {
-  const auto with = [](const std::string& trainer) {
-    return Read(kSmallest + "trainer: {" + trainer + "}\n");
-  };
-  CHECK(with("").value().trainer.gpu == std::nullopt);
-  CHECK(with("device: cpu").value().trainer.gpu == std::nullopt);
-  CHECK(with("device: cuda").value().trainer.gpu == 0);
-  CHECK(with("device: \"cuda:3\"").value().trainer.gpu == 3);
-  for (const char* const wrong : {"gpu", "cuda:", "cuda:x", "cuda:64", "cuda:-1", "cuda:0,1"}) {
-    INFO(wrong);
-    CHECK(Says(with(std::string("device: \"") + wrong + "\"").status(), "give cpu, cuda or cuda:N"));
-  }
-  CHECK(Says(with("device: cuda, num_processes: 2").status(), "trainer.num_processes: is 2"));
 }
 
 TEST_CASE("every rollout worker's address that nobody can dial is reported") {
@@ -153,7 +131,7 @@ TEST_CASE("an export does not ask for the tasks") {
 }
 
 TEST_CASE("a model without sizes is told which are missing, one that contradicts itself why") {
-  const auto none = Read(kData).status();
+  const auto none = Read(kSmallestData).status();
   CHECK(Says(none, "run.yaml: model.hidden_size: is missing; it has no default"));
   const auto odd = Read(kSmallest, {"model.num_key_value_heads=3"}).status();
   CHECK(Says(odd, "run.yaml:1:8: model: model config: num_attention_heads is 2, but must be a multiple"));

@@ -3,14 +3,15 @@
 #define WARPSMITH_TESTS_UNIT_TRAINER_POLICY_BATCH_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/distributed/tcp_communicator.h"
+#include "core/model/training/cpu_trainer.h"
 #include "trainer/data/training_sequence.h"
-#include "trainer/update/policy.h"
 #include "trainer/update/policy_update.h"
 
 namespace warpsmith {
@@ -27,16 +28,20 @@ inline ModelConfig TinyModel() {
           .tie_word_embeddings = true};
 }
 
-inline Policy MakePolicy(at::ScalarType dtype) {
-  const ParameterLayout layout(TinyModel());
-  Policy policy(layout, /*num_token_ids=*/0, {}, nullptr);
-  policy.parameters.RequireGrad(false);
-  policy.parameters.InitRandom(3);
-  if (dtype != at::kFloat) policy.parameters = policy.parameters.Clone(dtype);
-  policy.model =
-      TrainingModel::Create(layout.config(), Backend::kKernels, {.placement = {.dtype = dtype}}).value();
-  policy.parameters.RequireGrad(true);
+// float64: for gradients alone.
+inline std::unique_ptr<CpuTrainer> MakePolicy(at::ScalarType dtype = at::kFloat) {
+  auto policy =
+      std::make_unique<CpuTrainer>(ParameterLayout(TinyModel()), ModelTrainerOptions{}, nullptr, dtype);
+  policy->weights().RequireGrad(false);
+  policy->weights().InitRandom(3);
+  policy->weights().RequireGrad(true);
   return policy;
+}
+
+inline std::string BytesOf(const Parameters& parameters) {
+  std::string bytes;
+  for (int i = 0; i < parameters.num_buffers(); ++i) bytes += parameters.BufferBytes(i);
+  return bytes;
 }
 
 // Six sequences of unequal length; log-probs of the worker near, but not at, the policy's.

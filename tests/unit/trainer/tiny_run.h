@@ -32,9 +32,11 @@ class TinyRun {
         control_(MakeLoneControlPlane()),
         communicator_(MakeLoneCommunicator(*control_)),
         checkpoints_(directory / "checkpoints", 100, {}),
-        policy_(ParameterLayout(configuration_.model.config), /*num_token_ids=*/0, {}, nullptr) {
+        policy_(ParameterLayout(configuration_.model.config), {}, nullptr) {
     std::filesystem::create_directories(directory);
-    policy_.parameters.InitRandom(3);
+    policy_.weights().RequireGrad(false);
+    policy_.weights().InitRandom(3);
+    policy_.weights().RequireGrad(true);
     resumed_ = checkpoints_.Newest().value();
     if (resumed_.has_value()) Restore();
     log_ = RunLog::Open(directory, progress_).value();
@@ -54,16 +56,12 @@ class TinyRun {
   }
 
   RunProgress& progress() { return progress_; }
-  Policy& policy() { return policy_; }
+  CpuTrainer& policy() { return policy_; }
   const Prompts& prompts() const { return prompts_; }
   const std::optional<std::filesystem::path>& resumed() const { return resumed_; }
 
   // Digest of the present weights.
-  std::string Weights() const {
-    std::string bytes;
-    for (int i = 0; i < policy_.parameters.num_buffers(); ++i) bytes += policy_.parameters.BufferBytes(i);
-    return Sha256Hex(bytes);
-  }
+  std::string Weights() { return Sha256Hex(BytesOf(policy_.weights())); }
 
   // What has been logged, a JSON object a line.
   std::vector<nlohmann::json> Lines(const std::string& name) const {
@@ -95,10 +93,7 @@ class TinyRun {
   void Restore() {
     LoadedProgress loaded = LoadProgress(*resumed_).value();
     progress_ = std::move(loaded.progress);
-    policy_.optimiser.set_num_steps(loaded.num_optimiser_steps);
-    REQUIRE(LoadParameters(*resumed_, {"weights", &policy_.parameters}).ok());
-    REQUIRE(LoadParameters(*resumed_, {"first_moment", &policy_.optimiser.mutable_first_moment()}).ok());
-    REQUIRE(LoadParameters(*resumed_, {"second_moment", &policy_.optimiser.mutable_second_moment()}).ok());
+    REQUIRE(LoadTraining(*resumed_, loaded.num_optimiser_steps, policy_).ok());
   }
 
   const Configuration configuration_;
@@ -107,7 +102,7 @@ class TinyRun {
   const std::unique_ptr<ControlPlane> control_;
   const std::unique_ptr<Communicator> communicator_;
   CheckpointStore checkpoints_;
-  Policy policy_;
+  CpuTrainer policy_;
   RunProgress progress_;
   std::optional<std::filesystem::path> resumed_;
   std::unique_ptr<RunLog> log_;

@@ -52,9 +52,10 @@ struct Attempt {
   // Of the weights as they are.
   double ValidationLoss() {
     double sum = 0;
-    WS_CHECK(ScoreTokens(run.policy().model, run.policy().parameters, validation, {0}, {},
-                         [&](const ScoredToken& token) { sum -= token.log_prob; })
-                 .ok());
+    WS_CHECK(
+        ScoreTokens(run.policy(), PassWeights::kPresent, validation, {0}, {}, [&](const ScoredToken& token) {
+          sum -= token.log_prob;
+        }).ok());
     return sum / static_cast<double>(CountAnswerTokens(validation));
   }
 

@@ -107,7 +107,7 @@ TEST_CASE("a step whose groups are all equal counts, but updates and publishes n
   CHECK(loop.run.progress().policy_version == 0);
   CHECK(loop.published.empty());
   CHECK(loop.run.Weights() == before);
-  CHECK(loop.run.policy().optimiser.num_steps() == 0);
+  CHECK(loop.run.policy().num_steps() == 0);
   CHECK(loop.generator.requests.size() == 6);  // each step asks once more for others
   CHECK(loop.run.Lines("metrics.jsonl").size() == 3);
   const auto transitions = loop.run.Lines("transitions.jsonl");

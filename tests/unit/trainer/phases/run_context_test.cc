@@ -41,7 +41,7 @@ TEST_CASE("both logs are on disk before the checkpoint that names their sizes") 
   const auto control = MakeLoneControlPlane();
   const auto communicator = MakeLoneCommunicator(*control);
   CheckpointStore checkpoints(directory.path() / "checkpoints", 1, {});
-  Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   RunProgress progress;
   auto log = RunLog::Open(directory.path(), progress);
   REQUIRE(log.ok());
@@ -50,13 +50,13 @@ TEST_CASE("both logs are on disk before the checkpoint that names their sizes") 
                      .control = *control,
                      .communicator = *communicator,
                      .checkpoints = checkpoints,
-                     .policy = policy,
+                     .policy = *policy,
                      .progress = progress,
                      .log = log->get(),
                      .start = absl::Now()};
   REQUIRE((*log)->WriteMetrics("grpo", 1, {{"reward", 1}}).ok());
   Synced().clear();
-  REQUIRE(SaveCheckpoint(context, {}).ok());
+  REQUIRE(SaveCheckpoint(context).ok());
   const auto position = [&](const std::string& part) {
     return std::find_if(Synced().begin(), Synced().end(),
                         [&](const std::string& path) { return path.find(part) != std::string::npos; });
@@ -78,7 +78,7 @@ TEST_CASE("whichever rank is asked to stop, all save a checkpoint and stop") {
     const auto statuses = RunControlRanks(2, {}, [&](ControlPlane& control) -> absl::Status {
       const auto communicator = MakeLoneCommunicator(control);
       CheckpointStore checkpoints(directory.path() / "checkpoints", 1, {});
-      Policy policy = MakePolicy(at::kFloat);
+      const auto policy = MakePolicy();
       RunProgress progress;
       std::unique_ptr<RunLog> log;
       if (control.rank() == 0) {
@@ -89,12 +89,12 @@ TEST_CASE("whichever rank is asked to stop, all save a checkpoint and stop") {
                          .control = control,
                          .communicator = *communicator,
                          .checkpoints = checkpoints,
-                         .policy = policy,
+                         .policy = *policy,
                          .progress = progress,
                          .log = log.get(),
                          .stop = control.rank() == asked ? &stop : nullptr,
                          .start = absl::Now()};
-      return StopIfAsked(context, {});
+      return StopIfAsked(context);
     });
     INFO("asked " << asked);
     for (const absl::Status& status : statuses) {

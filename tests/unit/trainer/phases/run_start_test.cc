@@ -32,11 +32,13 @@ class Stage {
 
   // A checkpoint such as the run itself would save, with `more` in its identity.
   void SaveCheckpoint(const RunIdentity& more = {}, const RunProgress& progress = {},
-                      const std::vector<NamedParameters>& tensors = {}) const {
+                      bool with_reference = false) const {
     auto identity = IdentifyRun(configuration, kPrompts);
     REQUIRE(identity.ok());
     identity->insert(more.begin(), more.end());
-    REQUIRE(CheckpointStore(folder() / "checkpoints", 2, *identity).Save(progress, 0, tensors).ok());
+    const auto policy = MakePolicy();
+    if (with_reference) REQUIRE(policy->KeepReference().ok());
+    REQUIRE(CheckpointStore(folder() / "checkpoints", 2, *identity).Save(progress, *policy).ok());
   }
 
   absl::StatusOr<BegunRun> Begin(const TrainingOptions& options) const {
@@ -178,8 +180,7 @@ TEST_CASE("a KL term that is new needs weights after SFT that the checkpoint may
                                                 Catch::Contains("--set trainer.grpo.kl_weight=0"));
   CHECK(begin(RunMode::kColdStart).ok());
   CHECK(stage.Begin({.mode = RunMode::kExport}).ok());
-  Parameters reference{ParameterLayout(TinyModel())};
-  stage.SaveCheckpoint({}, progress, {{kReferenceTensors, &reference}});
+  stage.SaveCheckpoint({}, progress, /*with_reference=*/true);
   CHECK(begin(RunMode::kTrain).ok());
   progress.policy_version = 0;  // the weights are still those after SFT
   stage.SaveCheckpoint({}, progress);

@@ -57,6 +57,28 @@ TEST_CASE("the weight between worker and trainer is truncated at 2 and not below
   CHECK(Evaluate(token).sums.worker_difference_max == Approx(std::log(4.0)));
 }
 
+TEST_CASE("the difference of worker and trainer is summed, and 99 of 100 tokens are below its p99") {
+  PolicyLossSums sums, none;
+  CHECK(std::isnan(none.WorkerDifferenceP99()));
+  for (int i = 1; i <= 200; ++i) {
+    TokenTerms token = TokenWith(1.0, 1.0);
+    token.worker_log_prob = token.old_log_prob - (i == 7 ? 0.0 : 1e-3 * i);
+    PolicyLossSums part;
+    AddToken(token, {}, 200, part);
+    sums.Add(part);
+  }
+  CHECK(sums.worker_difference == Approx(1e-3 * (200 * 201 / 2 - 7)));
+  CHECK(sums.worker_difference_max == Approx(0.2));
+  CHECK(sums.WorkerDifferenceP99() >= 0.198);
+  CHECK(sums.WorkerDifferenceP99() <= sums.worker_difference_max);
+  for (int i = 0; i < 10; ++i) {
+    TokenTerms token = TokenWith(1.0, 1.0);
+    token.worker_log_prob -= 30.0;  // beyond the last bin
+    AddToken(token, {}, 1, sums);
+  }
+  CHECK(sums.WorkerDifferenceP99() >= 8.0);
+}
+
 TEST_CASE("the KL term is k3 and pulls towards the reference") {
   TokenTerms token = TokenWith(1.0, 0.0);
   token.reference_log_prob = token.log_prob + std::log(2.0);

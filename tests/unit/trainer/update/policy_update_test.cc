@@ -13,15 +13,15 @@ namespace {
 // All gradients, one after the other.
 std::vector<double> GradientOf(const std::vector<TrainingSequence>& sequences,
                                const std::vector<SequenceIndices>& passes, int64_t micro_batch_tokens) {
-  Policy policy = MakePolicy(at::kDouble);
+  const auto policy = MakePolicy(at::kDouble);
   PolicyUpdateOptions options = MakeOptions();
   options.pass.micro_batch_tokens = micro_batch_tokens;
   for (const SequenceIndices& indices : passes) {
-    const auto sums = AccumulatePolicyGradient(policy, sequences, indices, options, nullptr, nullptr);
+    const auto sums = AccumulatePolicyGradient(*policy, sequences, indices, options, nullptr, nullptr);
     INFO(sums.status());
     REQUIRE(sums.ok());
   }
-  return GradientsOf(policy.parameters);
+  return GradientsOf(policy->weights());
 }
 
 // Largest difference, relative to the largest gradient.
@@ -48,20 +48,20 @@ TEST_CASE("the gradient is the same in one pack, in micro-batches, one by one an
 }
 
 TEST_CASE("the loss is normalised by all answer tokens, not by those of a micro-batch") {
-  Policy policy = MakePolicy(at::kDouble);
+  const auto policy = MakePolicy(at::kDouble);
   const auto sequences = MakeBatch();
   PolicyLossSums sums;
   for (int index = 0; index < static_cast<int>(sequences.size()); ++index) {
-    const auto part = AccumulatePolicyGradient(policy, sequences, {index}, MakeOptions(), nullptr, nullptr);
+    const auto part = AccumulatePolicyGradient(*policy, sequences, {index}, MakeOptions(), nullptr, nullptr);
     REQUIRE(part.ok());
     sums.Add(*part);
   }
   // On policy every token's surrogate is the advantage times the weight between worker and trainer.
   CHECK(sums.num_tokens == CountAnswerTokens(sequences));
   double expected = 0;
-  Policy again = MakePolicy(at::kDouble);
+  const auto again = MakePolicy(at::kDouble);
   const SequenceIndices all = SplitEvenly(static_cast<int>(sequences.size()), 1).front();
-  REQUIRE(ScoreTokens(again.model, again.parameters, sequences, all, MakeOptions().pass,
+  REQUIRE(ScoreTokens(*again, PassWeights::kPresent, sequences, all, MakeOptions().pass,
                       [&](const ScoredToken& token) {
                         const TrainingSequence& sequence = sequences[token.sequence];
                         const double weight =
@@ -75,41 +75,40 @@ TEST_CASE("the loss is normalised by all answer tokens, not by those of a micro-
 TEST_CASE("an update repeats to the bit") {
   std::vector<std::string> weights;
   for (int run = 0; run < 2; ++run) {
-    Policy policy = MakePolicy(at::kFloat);
+    const auto policy = MakePolicy();
     const auto control = MakeLoneControlPlane();
     const auto communicator = MakeLoneCommunicator(*control);
     for (int step = 0; step < 3; ++step) {
-      REQUIRE(UpdatePolicy(policy, MakeBatch(), MakeOptions(), *communicator, *control).ok());
+      REQUIRE(UpdatePolicy(*policy, MakeBatch(), MakeOptions(), *communicator, *control).ok());
     }
-    std::string& bytes = weights.emplace_back();
-    for (int i = 0; i < policy.parameters.num_buffers(); ++i) bytes += policy.parameters.BufferBytes(i);
+    weights.push_back(BytesOf(policy->weights()));
   }
   CHECK(weights[0] == weights[1]);
 }
 
 TEST_CASE("several optimiser steps keep the old policy of the step's start") {
-  Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   const auto control = MakeLoneControlPlane();
   const auto communicator = MakeLoneCommunicator(*control);
   PolicyUpdateOptions options = MakeOptions();
   options.num_updates = 3;
   options.learning_rate = 0.05;  // far enough for the ratio to leave 1
-  const auto result = UpdatePolicy(policy, MakeBatch(), options, *communicator, *control);
+  const auto result = UpdatePolicy(*policy, MakeBatch(), options, *communicator, *control);
   REQUIRE(result.ok());
-  CHECK(policy.optimiser.num_steps() == 3);
+  CHECK(policy->num_steps() == 3);
   CHECK(result->sums.old_kl > 1e-6);
   CHECK(result->sums.num_tokens == CountAnswerTokens(MakeBatch()));
 }
 
 TEST_CASE("an update raises the log-probability of what was better and lowers that of what was worse") {
-  Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   const auto control = MakeLoneControlPlane();
   const auto communicator = MakeLoneCommunicator(*control);
   const auto sequences = MakeBatch();
   const SequenceIndices all = SplitEvenly(static_cast<int>(sequences.size()), 1).front();
   const auto score = [&] {
     double sum = 0;
-    REQUIRE(ScoreTokens(policy.model, policy.parameters, sequences, all, MakeOptions().pass,
+    REQUIRE(ScoreTokens(*policy, PassWeights::kPresent, sequences, all, MakeOptions().pass,
                         [&](const ScoredToken& token) {
                           sum += token.log_prob * sequences[token.sequence].advantage;
                         })
@@ -117,7 +116,7 @@ TEST_CASE("an update raises the log-probability of what was better and lowers th
     return sum;
   };
   const double before = score();
-  REQUIRE(UpdatePolicy(policy, sequences, MakeOptions(), *communicator, *control).ok());
+  REQUIRE(UpdatePolicy(*policy, sequences, MakeOptions(), *communicator, *control).ok());
   CHECK(score() > before);
 }
 

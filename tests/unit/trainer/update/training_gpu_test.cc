@@ -18,7 +18,7 @@ TEST_CASE("no GPU is opened where the configuration names none, and none for sev
 TEST_CASE("while the trainer has its turn no other process has the GPU, and after it one may") {
   const TemporaryDirectory folder;
   const auto lease = [&] { return DeviceLease::Open("GPU-1", folder.path()).value(); };
-  TrainingGpu gpu(1, "a GPU", lease());
+  TrainingGpu gpu({.index = 1, .name = "a GPU"}, lease());
   DeviceLease of_referee = lease();
   {
     const absl::StatusOr<TrainingGpu::Turn> turn = gpu.Take();
@@ -30,7 +30,7 @@ TEST_CASE("while the trainer has its turn no other process has the GPU, and afte
 }
 
 TEST_CASE("without a lease the trainer computes all the same") {
-  TrainingGpu gpu(0, "a GPU", std::nullopt);
+  TrainingGpu gpu({.name = "a GPU"}, std::nullopt);
   const absl::StatusOr<TrainingGpu::Turn> turn = gpu.Take();
   REQUIRE(turn.ok());
   CHECK_FALSE(turn->has_value());

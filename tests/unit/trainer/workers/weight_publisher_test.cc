@@ -39,18 +39,18 @@ std::filesystem::path LeftBehind(const PublishedWeights& published) {
 
 TEST_CASE("published weights are the buffers one after the other, each with its digest") {
   const TemporaryDirectory directory;
-  const Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   WeightPublisher publisher(directory.path(), "runs/a");
-  const auto published = publisher.Write(policy.parameters, 3);
+  const auto published = publisher.Write(policy->weights(), 3);
   REQUIRE(published.ok());
   const std::string bytes = ReadFile(published->path).value();
-  REQUIRE(static_cast<int>(published->buffers.size()) == policy.parameters.num_buffers());
+  REQUIRE(static_cast<int>(published->buffers.size()) == policy->weights().num_buffers());
   for (const PublishedBuffer& buffer : published->buffers) {
     CHECK(Sha256Hex(bytes.substr(buffer.offset_bytes, buffer.length_bytes)) == buffer.sha256);
   }
-  CHECK(published->model_fields == FieldsOf(policy.parameters.config()));
+  CHECK(published->model_fields == FieldsOf(policy->weights().config()));
   for (uint64_t version = 4; version < 8; ++version) {
-    REQUIRE(publisher.Write(policy.parameters, version).ok());
+    REQUIRE(publisher.Write(policy->weights(), version).ok());
   }
   CHECK(NumFiles(directory.path()) == 2);
 }
@@ -58,14 +58,14 @@ TEST_CASE("published weights are the buffers one after the other, each with its 
 TEST_CASE("weights in 16 bits are those of the trainer, rounded, each buffer with its checksum") {
   const bool is_float16 = GENERATE(false, true);
   const TemporaryDirectory directory;
-  const Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   WeightPublisher publisher(directory.path(), "runs/a");
-  const auto published = publisher.Write(policy.parameters, 3,
+  const auto published = publisher.Write(policy->weights(), 3,
                                          is_float16 ? PublishedDtype::kFloat16 : PublishedDtype::kBfloat16);
   REQUIRE(published.ok());
   CHECK(published->dtype == (is_float16 ? "float16" : "bfloat16"));
   const std::string bytes = ReadFile(published->path).value();
-  const Parameters rounded = policy.parameters.Clone(is_float16 ? at::kHalf : at::kBFloat16);
+  const Parameters rounded = policy->weights().Clone(is_float16 ? at::kHalf : at::kBFloat16);
   for (int i = 0; i < rounded.num_buffers(); ++i) {
     const PublishedBuffer& buffer = published->buffers.at(i);
     const std::string part = bytes.substr(buffer.offset_bytes, buffer.length_bytes);
@@ -77,12 +77,12 @@ TEST_CASE("weights in 16 bits are those of the trainer, rounded, each buffer wit
 
 TEST_CASE("a weight that float16 would make infinite is refused by name; bfloat16 takes it") {
   const TemporaryDirectory directory;
-  Policy policy = MakePolicy(at::kFloat);
-  policy.parameters.RequireGrad(false);
+  const auto policy = MakePolicy();
+  policy->weights().RequireGrad(false);
   WeightPublisher publisher(directory.path(), "runs/a");
   const auto write = [&](float value, PublishedDtype dtype) {
-    policy.parameters.View(2, "down")[0][1].fill_(value);
-    return publisher.Write(policy.parameters, 3, dtype).status();
+    policy->weights().View(2, "down")[0][1].fill_(value);
+    return publisher.Write(policy->weights(), 3, dtype).status();
   };
   CHECK(write(65519, PublishedDtype::kFloat16).ok());  // rounds to the largest
   for (const PublishedDtype dtype : {PublishedDtype::kAsTrained, PublishedDtype::kBfloat16})
@@ -97,10 +97,10 @@ TEST_CASE("a weight that float16 would make infinite is refused by name; bfloat1
 
 TEST_CASE("what a killed trainer left is removed by the next one of the same run, and nothing else") {
   const TemporaryDirectory directory;
-  const Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   WeightPublisher live(directory.path(), "runs/a");
   WeightPublisher other(directory.path(), "runs/b");
-  const auto of_live = live.Write(policy.parameters, 1), of_other = other.Write(policy.parameters, 1);
+  const auto of_live = live.Write(policy->weights(), 1), of_other = other.Write(policy->weights(), 1);
   REQUIRE(of_live.ok());
   REQUIRE(of_other.ok());
   const std::filesystem::path left = LeftBehind(*of_live), left_by_other = LeftBehind(*of_other);
@@ -120,9 +120,9 @@ TEST_CASE("what a killed trainer left is removed by the next one of the same run
 
 TEST_CASE("a worker reads to its end what is removed or published again meanwhile") {
   const TemporaryDirectory directory;
-  Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   WeightPublisher publisher(directory.path(), "runs/a");
-  const auto published = publisher.Write(policy.parameters, 1);
+  const auto published = publisher.Write(policy->weights(), 1);
   REQUIRE(published.ok());
   const std::string before = ReadFile(published->path).value();
   const std::filesystem::path left = LeftBehind(*published);
@@ -130,8 +130,9 @@ TEST_CASE("a worker reads to its end what is removed or published again meanwhil
   const UniqueFd replaced(open(published->path.c_str(), O_RDONLY | O_CLOEXEC));
   const WeightPublisher next(directory.path(), "runs/a");
   CHECK_FALSE(std::filesystem::exists(left));
-  policy.parameters.InitRandom(77);
-  REQUIRE(publisher.Write(policy.parameters, 1).ok());
+  policy->weights().RequireGrad(false);
+  policy->weights().InitRandom(77);
+  REQUIRE(publisher.Write(policy->weights(), 1).ok());
   CHECK(ReadFile(published->path).value() != before);
   for (const UniqueFd* file : {&removed, &replaced}) {
     std::string bytes(before.size(), '\0');
@@ -142,10 +143,10 @@ TEST_CASE("a worker reads to its end what is removed or published again meanwhil
 
 TEST_CASE("nothing is left when the publisher ends, also of a version that was published twice") {
   const TemporaryDirectory directory;
-  const Policy policy = MakePolicy(at::kFloat);
+  const auto policy = MakePolicy();
   {
     WeightPublisher publisher(directory.path(), "runs/a");
-    for (const uint64_t version : {1, 1, 2, 1}) REQUIRE(publisher.Write(policy.parameters, version).ok());
+    for (const uint64_t version : {1, 1, 2, 1}) REQUIRE(publisher.Write(policy->weights(), version).ok());
     CHECK(NumFiles(directory.path()) == 2);
   }
   CHECK(NumFiles(directory.path()) == 0);

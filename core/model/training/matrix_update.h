@@ -1,6 +1,6 @@
 // How the matrices of a decoder's layers are trained.
-#ifndef WARPSMITH_TRAINER_UPDATE_MATRIX_UPDATE_H_
-#define WARPSMITH_TRAINER_UPDATE_MATRIX_UPDATE_H_
+#ifndef WARPSMITH_CORE_MODEL_TRAINING_MATRIX_UPDATE_H_
+#define WARPSMITH_CORE_MODEL_TRAINING_MATRIX_UPDATE_H_
 
 namespace warpsmith {
 
@@ -8,11 +8,11 @@ namespace warpsmith {
 // are stored as one. Norms, embedding and head take AdamW always.
 enum class MatrixUpdate { kAdamW, kMuon };
 
-// The value of trainer.cold_start.matrix_update.
+// Returns the name in configurations: "adamw" or "muon".
 inline const char* MatrixUpdateName(MatrixUpdate update) {
   return update == MatrixUpdate::kMuon ? "muon" : "adamw";
 }
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_TRAINER_UPDATE_MATRIX_UPDATE_H_
+#endif  // WARPSMITH_CORE_MODEL_TRAINING_MATRIX_UPDATE_H_

@@ -1,0 +1,78 @@
+#include "core/model/training/training_cost.h"
+
+#include <algorithm>
+
+#include "core/kernels/training/norm_gradient.h"
+#include "core/model/parameter_layout.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kStored = 2, kFloat = 4;      // bytes of bfloat16 and float32
+constexpr int64_t kBytesAWeight = 18;           // see CudaTrainer
+constexpr int64_t kLibraryBytes = 800'000'000;  // seen on an H200: 0.55 GB of context, workspaces
+constexpr int64_t kHeadRowsMax = 2048;          // CudaLayersOptions
+constexpr int64_t kMultiprocessors = 132;       // of an H100 or H200
+
+int64_t NumElements(const ParameterLayout& layout) {
+  int64_t sum = 0;
+  for (const ParameterBuffer& buffer : layout.buffers()) sum += buffer.size;
+  return sum;
+}
+
+// The elements of a layer's matrices.
+int64_t LayerMatrices(const ModelConfig& c) {
+  return c.hidden_size * (c.qkv_size() + c.query_size() + 3 * c.intermediate_size);
+}
+
+// What waits for the backward pass, and what layers share (CudaLayers::Place).
+int64_t LayerBytes(const ModelConfig& c, Recomputation recomputation, int64_t n) {
+  const int64_t layers = c.num_hidden_layers, d = c.hidden_size, q = c.query_size();
+  const int64_t keys = c.num_key_value_heads * c.head_dim;
+  const int64_t inputs = c.qkv_size() + d, mlp = 2 * c.intermediate_size;
+  const int64_t attended = q * kStored + c.num_attention_heads * kFloat;
+  const int64_t states = (layers + 1) * d;
+  const int64_t kept =
+      (KeepsInputs(recomputation) ? layers : 1) * inputs + (KeepsMlp(recomputation) ? layers : 1) * mlp;
+  const int64_t shared = 2 * d + 2 * q + 2 * keys + c.intermediate_size;
+  return n * ((states + kept + shared) * kStored + (KeepsAttention(recomputation) ? layers : 1) * attended) +
+         NumGradientParts(n) * std::max(d, 2 * c.head_dim) * kFloat;
+}
+
+// FlashAttention 2 backward: gradients, keys' and values' of all query heads, and partial sums of the queries' in
+// float32, one for each part of a sequence that multiprocessors share where it is deterministic.
+int64_t AttentionBytes(const ModelConfig& c, int64_t n, int64_t sequence) {
+  const int64_t num_sequences = std::max<int64_t>(1, n / std::max<int64_t>(1, sequence));
+  const int64_t heads = num_sequences * c.num_attention_heads;
+  const int64_t splits = (kMultiprocessors + heads - 1) / heads;
+  const int64_t keys = c.num_key_value_heads * c.head_dim;
+  return n * ((3 * c.query_size() + 2 * keys) * kStored + c.num_attention_heads * kFloat +
+              splits * c.query_size() * kFloat);
+}
+
+// The head's logits exist for some rows at a time (CudaHead::Place).
+int64_t HeadBytes(const ModelConfig& c, int64_t n) {
+  return std::min(kHeadRowsMax, n) * c.vocab_size * (kFloat + kStored) +
+         n * (3 * c.hidden_size * kStored + 4 * kFloat);
+}
+
+}  // namespace
+
+double TrainingFlops(const ModelConfig& config, int64_t num_tokens, int64_t num_scored) {
+  const auto weights = static_cast<double>(config.num_hidden_layers * LayerMatrices(config));
+  const auto head = static_cast<double>(config.vocab_size * config.hidden_size);
+  const auto attention = static_cast<double>(config.num_hidden_layers * config.query_size());
+  const auto t = static_cast<double>(num_tokens);
+  return 6 * (weights * t + head * static_cast<double>(num_scored) + attention * t * t);
+}
+
+TrainingMemory PlanTrainingMemory(const ModelConfig& config, const TrainingMemoryOptions& options) {
+  const int64_t elements = NumElements(ParameterLayout(config)), n = options.tokens_max;
+  return {.state = elements * (kBytesAWeight + (options.has_reference ? kStored : 0)),
+          .activations = LayerBytes(config, options.recomputation, n) +
+                         AttentionBytes(config, n, options.sequence_tokens_max) + HeadBytes(config, n) +
+                         9 * n * kFloat,
+          .libraries = kLibraryBytes};
+}
+
+}  // namespace warpsmith
