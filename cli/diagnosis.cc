@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -107,6 +108,33 @@ Finding Gpu(const SystemFacts& facts) {
   return {Level::kWarning, "gpu", "NVIDIA, but no nvcc", "./dev build cuda installs one"};
 }
 
+// CUDA 13 wants a driver of this version or a later one.
+constexpr int kDriverWanted = 580;
+
+std::vector<Finding> EachGpu(const SystemFacts& facts) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < facts.gpus.size(); ++i) {
+    const GpuFact& gpu = facts.gpus[i];
+    Finding finding =
+        Good(absl::StrCat("gpu ", i), absl::StrCat(gpu.name, ", driver ", gpu.driver, ", ", gpu.used_mib,
+                                                   " of ", gpu.total_mib, " MiB in use"));
+    if (std::atoi(gpu.driver.c_str()) < kDriverWanted) {
+      finding.level = Level::kWarning;
+      finding.remedy = absl::StrCat("update the driver to ", kDriverWanted, " or later, which CUDA 13 wants");
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+Finding Lease(const SystemFacts& facts) {
+  if (!facts.lease.has_value())
+    return Good("gpu lease", "trainer, worker and referee can take turns on a GPU");
+  return {Level::kWarning, "gpu lease",
+          absl::StrCat(*facts.lease, "; a referee's times are wrong while others compute"),
+          "run as root, or let your user write to /run/lock"};
+}
+
 const char* Mark(Level level) {
   switch (level) {
     case Level::kGood:
@@ -122,9 +150,13 @@ const char* Mark(Level level) {
 }  // namespace
 
 std::vector<Finding> Diagnose(const SystemFacts& facts) {
-  return {Machine(facts),    Memory(facts),   Disk(facts),     UserNamespaces(facts),
-          Bubblewrap(facts), Landlock(facts), Realtime(facts), Perf(facts),
-          Compiler(facts),   Torch(facts),    Gpu(facts)};
+  std::vector<Finding> findings = {Machine(facts),    Memory(facts),   Disk(facts),     UserNamespaces(facts),
+                                   Bubblewrap(facts), Landlock(facts), Realtime(facts), Perf(facts),
+                                   Compiler(facts),   Torch(facts),    Gpu(facts)};
+  if (!facts.has_nvidia_device) return findings;
+  for (Finding& finding : EachGpu(facts)) findings.push_back(std::move(finding));
+  findings.push_back(Lease(facts));
+  return findings;
 }
 
 int RunDoctor() {

@@ -141,6 +141,26 @@ std::string NvccVersion() {
   return "";
 }
 
+// A line each: "NVIDIA H200, 580.159.04, 4, 143771".
+std::vector<GpuFact> ListGpus() {
+  std::vector<GpuFact> gpus;
+  const std::string output =
+      OutputOf({"nvidia-smi", "--query-gpu=name,driver_version,memory.used,memory.total",
+                "--format=csv,noheader,nounits"});
+  for (absl::string_view line : absl::StrSplit(output, '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::ByString(", "));
+    if (parts.size() != 4) continue;
+    gpus.push_back({parts[0], parts[1], std::atoll(parts[2].c_str()), std::atoll(parts[3].c_str())});
+  }
+  return gpus;
+}
+
+Obstacle TryLeaseFolder() {
+  constexpr char kFolder[] = "/run/lock";  // see core/base/device_lease.h
+  if (access(kFolder, W_OK | X_OK) == 0) return std::nullopt;
+  return absl::StrCat(kFolder, ": ", std::strerror(errno));
+}
+
 void MeasureResources(SystemFacts* facts) {
   facts->distribution = ValueIn("/etc/os-release", "PRETTY_NAME", '=');
   facts->cpu_model = ValueIn("/proc/cpuinfo", "model name", ':');
@@ -170,6 +190,8 @@ SystemFacts GatherSystemFacts() {
   facts.python = GetBuildInfo().python;
   facts.torch_version = OutputOf({facts.python, "-c", "import torch; print(torch.__version__)"});
   facts.has_nvidia_device = std::filesystem::exists("/dev/nvidiactl");
+  if (facts.has_nvidia_device) facts.gpus = ListGpus();
+  facts.lease = TryLeaseFolder();
   facts.nvcc_version = NvccVersion();
   return facts;
 }

@@ -5,11 +5,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace warpsmith {
 
 // The outcome of one attempt: empty when it worked, else the reason in words.
 using Obstacle = std::optional<std::string>;
+
+struct GpuFact {
+  std::string name;
+  std::string driver;  // "580.65.06"
+  int64_t used_mib = 0;
+  int64_t total_mib = 0;
+};
 
 struct SystemFacts {
   std::string distribution;  // PRETTY_NAME of /etc/os-release
@@ -32,7 +40,9 @@ struct SystemFacts {
   std::string python;            // interpreter chosen at build time
   std::string torch_version;     // as it imports there; empty: it does not
   bool has_nvidia_device = false;
-  std::string nvcc_version;  // empty: none
+  std::vector<GpuFact> gpus;  // as nvidia-smi lists them; empty: it does not answer
+  Obstacle lease;             // writing to the folder of GPUs' leases
+  std::string nvcc_version;   // empty: none
 };
 
 // Tries everything; takes a few seconds, for Torch is imported once. Each attempt is bounded.

@@ -123,20 +123,37 @@ absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>&
   return lanes;
 }
 
-UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler) {
-  if (!wanted) return {.why_none = "reward_service.gpus is none"};
+absl::StatusOr<std::vector<cuda::GpuFacts>> Chosen(const GpuChoice& choice,
+                                                   std::vector<cuda::GpuFacts> gpus) {
+  if (choice.indices.empty()) return gpus;
+  std::vector<cuda::GpuFacts> chosen;
+  for (const int index : choice.indices) {
+    const auto found = std::find_if(gpus.begin(), gpus.end(),
+                                    [index](const cuda::GpuFacts& gpu) { return gpu.index == index; });
+    if (found == gpus.end()) {
+      return absl::NotFoundError(
+          absl::StrCat("reward_service.gpus names GPU ", index, ", and its machine shows ", gpus.size()));
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+UsableGpus FindUsableGpus(const GpuChoice& choice, const absl::Status& compiler) {
+  if (!choice.wanted) return {.why_none = "reward_service.gpus is none"};
   absl::StatusOr<std::vector<cuda::GpuFacts>> gpus = FindGpus();
   if (gpus.ok() && gpus->empty()) return {.why_none = "its machine shows no GPU"};
+  if (gpus.ok()) gpus = Chosen(choice, *std::move(gpus));
   const absl::Status status = gpus.ok() ? compiler : gpus.status();
   if (status.ok()) return {.gpus = *std::move(gpus)};
   LogWarning(absl::StrCat("nothing is judged on GPUs: ", status.message()));
   return {.why_none = std::string(status.message())};
 }
 
-absl::Status CheckGpusRequired(const std::string& setting, const UsableGpus& usable) {
-  if (setting != "required" || !usable.gpus.empty()) return absl::OkStatus();
+absl::Status CheckGpusRequired(const GpuChoice& choice, const UsableGpus& usable) {
+  if (!choice.required || !usable.gpus.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "reward_service.gpus is required, and nothing can be judged on a GPU: ", usable.why_none,
+      "reward_service.gpus requires a GPU, and nothing can be judged on a GPU: ", usable.why_none,
       "; `warpsmith doctor` says what is missing, and with gpus: all the service starts without one"));
 }
 

@@ -14,6 +14,7 @@
 #include "core/base/device_lease.h"
 #include "reward_service/cuda/driver.h"
 #include "reward_service/measure/referee.h"
+#include "reward_service/server/gpu_choice.h"
 
 namespace warpsmith {
 
@@ -31,10 +32,13 @@ struct UsableGpus {
 
 // `compiler`: whether there is one for GPUs' programs, without which nothing could be judged there. A GPU or a driver
 // that is there and cannot be used is said in the log, too.
-UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler);
+UsableGpus FindUsableGpus(const GpuChoice& choice, const absl::Status& compiler);
 
-// FAILED_PRECONDITION with `why_none` where there are none and `setting`, that of reward_service.gpus, requires one.
-absl::Status CheckGpusRequired(const std::string& setting, const UsableGpus& usable);
+// Returns those of `gpus` that are chosen, in the order of the choice. NOT_FOUND names an index that no GPU has.
+absl::StatusOr<std::vector<cuda::GpuFacts>> Chosen(const GpuChoice& choice, std::vector<cuda::GpuFacts> gpus);
+
+// FAILED_PRECONDITION with `why_none` where there are none and `choice` requires one.
+absl::Status CheckGpusRequired(const GpuChoice& choice, const UsableGpus& usable);
 
 // "2 GPUs: NVIDIA H100 80GB HBM3, NVIDIA H100 80GB HBM3" or "no GPU: " and why.
 std::string GpusText(const UsableGpus& usable);

@@ -13,6 +13,19 @@
 namespace warpsmith {
 namespace {
 
+void ReadGpus(ConfigSection& section, GpuChoice* choice) {
+  std::string gpus = "all";
+  section.Read(
+      "gpus", &gpus,
+      {"",
+       "GPUs on which candidates are judged, a lane each: all that the driver of CUDA shows "
+       "(CUDA_VISIBLE_DEVICES), none, or by index, as cuda:1 or cuda:0,1. required: all; with it, and with "
+       "indices, the service does not start without one that works."});
+  const absl::StatusOr<GpuChoice> parsed = ParseGpuChoice(gpus);
+  if (parsed.ok()) *choice = *parsed;
+  if (!parsed.ok()) section.AddError("gpus", StdView(parsed.status().message()));
+}
+
 std::filesystem::path DefaultCacheDirectory() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
     return std::filesystem::path(cache) / "warpsmith" / "reward";
@@ -158,12 +171,7 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
       "tenants",
       "Who may ask. Without tenants everybody is one, 'default'. With them a request needs the "
       "token of one, or a client's certificate in its name."));
-  section.ReadChoice(
-      "gpus", &options.gpus, {"all", "required", "none"},
-      {"",
-       "GPUs on which candidates are judged, a lane each: all that the driver of CUDA shows "
-       "(CUDA_VISIBLE_DEVICES), or none. required: all, and without one that works the service does "
-       "not start."});
+  ReadGpus(section, &options.gpus);
   section.Read("num_lanes", &options.num_lanes, IntegerRange{.min = 0, .max = 1024},
                {"lanes",
                 "Candidates that are judged at once, each on an equal part of lane_cores. 0: one on each of "

@@ -13,6 +13,7 @@
 #include "reward_service/grading/tenants.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/scoring/formulas.h"
+#include "reward_service/server/gpu_choice.h"
 
 namespace warpsmith {
 
@@ -37,7 +38,7 @@ struct ServiceOptions {
   std::vector<TenantOptions> tenants;
   std::vector<int> lane_cores;
   int num_lanes = 0;  // on cores; 0: one on each of lane_cores
-  std::string gpus = "all";
+  GpuChoice gpus;
   int num_compile_workers = 0;
   int queue_capacity = 256;
   int64_t cache_bytes_max = int64_t{256} << 20;

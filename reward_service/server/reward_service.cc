@@ -272,7 +272,7 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
   absl::StatusOr<CudaToolchain> cuda = FindCudaToolchain();
-  UsableGpus usable = FindUsableGpus(options.gpus != "none", cuda.status());
+  UsableGpus usable = FindUsableGpus(options.gpus, cuda.status());
   RETURN_IF_ERROR(CheckGpusRequired(options.gpus, usable));
   machinery->why_no_gpu =
       usable.gpus.empty() ? std::move(usable.why_none) : "no referee starts on its GPUs: its log says why";

@@ -152,4 +152,4 @@ def test_a_service_that_requires_a_gpu_does_not_start_without_one(tmp_path: Path
     log = tmp_path / "log"
     with pytest.raises(AssertionError), running_reward_service(tmp_path, str(log), gpus="required"):
         pass
-    assert "reward_service.gpus is required, and nothing can be judged on a GPU: " in log.read_text()
+    assert "reward_service.gpus requires a GPU, and nothing can be judged on a GPU: " in log.read_text()

@@ -8,6 +8,7 @@
 #include "core/kernels/training/embedding_gradient_cuda.h"
 #include "core/kernels/training/matrix_product_cuda.h"
 #include "core/kernels/training/norm_gradient_cuda.h"
+#include "core/kernels/training/rounding_cuda.h"
 #include "core/kernels/training/row_scores_cuda.h"
 #include "core/kernels/training/swiglu_gradient_cuda.h"
 #include "tests/support/host_floats.h"
@@ -141,6 +142,11 @@ cudaError_t LaunchAdamW(const DeviceAdamW<T>& update, cudaStream_t) {
 }
 template cudaError_t LaunchAdamW(const DeviceAdamW<__nv_bfloat16>&, cudaStream_t);
 template cudaError_t LaunchAdamW(const DeviceAdamW<float>&, cudaStream_t);
+
+cudaError_t LaunchRounding(const float* values, int64_t size, __nv_bfloat16* rounded, cudaStream_t) {
+  for (int64_t i = 0; i < size; ++i) Store(values[i], rounded[i]);
+  return cudaSuccess;
+}
 
 cudaError_t LaunchSumOfSquares(const float* values, int64_t size, double*, double* sum, cudaStream_t) {
   *sum += SumOfSquares(size, values, nullptr);

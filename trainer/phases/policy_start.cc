@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/model/hugging_face_weights.h"
 #include "core/model/initial_seed.h"
 #include "core/model/training/cpu_trainer.h"
 
@@ -60,18 +59,7 @@ absl::Status CheckMemory(const Configuration& configuration, const TrainingGpu& 
 }
 
 absl::Status InitialiseWeights(const ModelSection& model, ModelTrainer& policy) {
-  // The policy's own where that is on the CPU, else beside them.
-  const bool on_host = !policy.can_offer();
-  Parameters weights = Parameters(policy.layout());
-  if (on_host) {
-    ASSIGN_OR_RETURN(weights, policy.HostWeights());
-  }
-  if (model.path.empty()) {
-    weights.InitRandom(kInitialSeed);
-  } else {
-    RETURN_IF_ERROR(LoadHuggingFaceWeights(model.path, weights));
-  }
-  return on_host ? absl::OkStatus() : policy.SetWeights(weights);
+  return model.path.empty() ? policy.InitRandom(kInitialSeed) : policy.LoadHuggingFace(model.path);
 }
 
 }  // namespace warpsmith

@@ -29,8 +29,8 @@ std::string DescribeMemory(const TrainingMemory& plan);
 // Checks that `gpu` has room for the plan, and logs both. RESOURCE_EXHAUSTED with the plan and the way out.
 absl::Status CheckMemory(const Configuration& configuration, const TrainingGpu& gpu);
 
-// Gives `policy` the weights of model.path, or random ones where there is none. The errors of LoadHuggingFaceWeights
-// and of ModelTrainer::Write.
+// Gives `policy` the weights of model.path, or random ones where there is none. The errors of
+// ModelTrainer::LoadHuggingFace.
 absl::Status InitialiseWeights(const ModelSection& model, ModelTrainer& policy);
 
 }  // namespace warpsmith

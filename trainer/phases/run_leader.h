@@ -65,6 +65,7 @@ class RunLeader {
   RolloutClient client_;
   WeightPublisher publisher_;
   PublishedDtype published_dtype_ = PublishedDtype::kAsTrained;
+  bool has_published_ = false;
   bool offers_ = false;  // weights stay on the GPU, where all workers take them from
   std::set<std::string> formulas_;
   int64_t context_tokens_max_;      // of the model and of every worker

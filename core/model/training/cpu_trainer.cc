@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/kernels/adamw.h"
+#include "core/model/hugging_face_weights.h"
 
 namespace warpsmith {
 
@@ -97,6 +98,15 @@ absl::Status CpuTrainer::Write(StateSet set, int buffer, int64_t first, absl::Sp
   const at::Tensor tensor = Of(set).buffer(buffer).detach();
   WS_CHECK(first >= 0 && first + static_cast<int64_t>(values.size()) <= tensor.numel()) << first;
   std::copy_n(values.data(), values.size(), tensor.mutable_data_ptr<float>() + first);
+  return absl::OkStatus();
+}
+
+absl::Status CpuTrainer::LoadHuggingFace(const std::filesystem::path& directory) {
+  return LoadHuggingFaceWeights(directory, weights_);
+}
+
+absl::Status CpuTrainer::InitRandom(uint64_t seed) {
+  weights_.InitRandom(seed);
   return absl::OkStatus();
 }
 

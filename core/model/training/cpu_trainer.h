@@ -25,6 +25,8 @@ class CpuTrainer final : public ModelTrainer {
   absl::Status VisitGradients(absl::FunctionRef<absl::Status(at::Tensor&)> visit) override;
   absl::Status Read(StateSet set, int buffer, int64_t first, absl::Span<float> values) override;
   absl::Status Write(StateSet set, int buffer, int64_t first, absl::Span<const float> values) override;
+  absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
+  absl::Status InitRandom(uint64_t seed) override;
   absl::StatusOr<Parameters> HostWeights() override { return weights_; }
   absl::Status KeepReference() override;
   bool has_reference() const override { return reference_.has_value(); }

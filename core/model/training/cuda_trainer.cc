@@ -11,6 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/kernels/bfloat16.h"
 #include "core/kernels/training/adamw_cuda.h"
+#include "core/kernels/training/rounding_cuda.h"
 #include "core/model/backend.h"
 #include "core/model/cuda_status.h"
 
@@ -46,7 +47,8 @@ absl::StatusOr<std::unique_ptr<CudaTrainer>> CudaTrainer::Create(
 
 absl::Status CudaTrainer::Allocate(int device) {
   ASSIGN_OR_RETURN(weights_, SharedWeights::Create(layout().config(), device));
-  for (DeviceMemory* const memory : {&masters_, &first_moment_, &second_moment_, &gradients_}) {
+  ASSIGN_OR_RETURN(masters_, DeviceWeights::Allocate(layout().config(), device, {}, DeviceDtype::kFloat32));
+  for (DeviceMemory* const memory : {&first_moment_, &second_moment_, &gradients_}) {
     ASSIGN_OR_RETURN(*memory, DeviceMemory::Zeros(num_bytes()));
   }
   ASSIGN_OR_RETURN(squares_, DeviceMemory::Zeros((1 + kSquareParts) * int64_t{sizeof(double)}));
@@ -64,9 +66,9 @@ float* CudaTrainer::At(const DeviceMemory& memory, int buffer, int64_t first) co
   return reinterpret_cast<float*>(memory.get()) + weights_->buffer_offset(buffer) + first;
 }
 
-const DeviceMemory& CudaTrainer::Of(StateSet set) const {
-  if (set == StateSet::kFirstMoment) return first_moment_;
-  return set == StateSet::kSecondMoment ? second_moment_ : masters_;
+float* CudaTrainer::Of(StateSet set) const {
+  if (set == StateSet::kWeights) return masters_->BaseAs<float>();
+  return At(set == StateSet::kFirstMoment ? first_moment_ : second_moment_, 0);
 }
 
 // Passes.
@@ -125,7 +127,7 @@ absl::Status CudaTrainer::Update(const OptimiserStep& step) {
           .options = AdamWOf(options().optimiser, step, entry.decays),
           .size = entry.size(),
           .gradient = At(gradients_, buffer, entry.offset),
-          .parameter = At(masters_, buffer, entry.offset),
+          .parameter = Of(StateSet::kWeights) + weights_->buffer_offset(buffer) + entry.offset,
           .first_moment = At(first_moment_, buffer, entry.offset),
           .second_moment = At(second_moment_, buffer, entry.offset),
           .stored = weights_->base() + weights_->buffer_offset(buffer) + entry.offset};
@@ -153,9 +155,10 @@ absl::Status CudaTrainer::ClearMoments() {
 
 absl::Status CudaTrainer::Read(StateSet set, int buffer, int64_t first, absl::Span<float> values) {
   if (set != StateSet::kReference) {
-    RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(values.data(), At(Of(set), buffer, first), BytesOf(values),
-                                               cudaMemcpyDeviceToHost, stream_.get()),
-                               "reading state"));
+    RETURN_IF_ERROR(
+        CudaStatus(cudaMemcpyAsync(values.data(), Of(set) + weights_->buffer_offset(buffer) + first,
+                                   BytesOf(values), cudaMemcpyDeviceToHost, stream_.get()),
+                   "reading state"));
     return Await();
   }
   WS_CHECK(has_reference()) << "no reference was kept";
@@ -170,24 +173,42 @@ absl::Status CudaTrainer::Read(StateSet set, int buffer, int64_t first, absl::Sp
 }
 
 absl::Status CudaTrainer::Write(StateSet set, int buffer, int64_t first, absl::Span<const float> values) {
-  if (set != StateSet::kReference) {
-    RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(At(Of(set), buffer, first), values.data(), BytesOf(values),
-                                               cudaMemcpyHostToDevice, stream_.get()),
-                               "writing state"));
-  }
-  Bfloat16* stored = nullptr;
-  if (set == StateSet::kReference) stored = reference();
-  if (set == StateSet::kWeights) stored = weights_->base();
-  WS_CHECK(set != StateSet::kReference || has_reference()) << "no reference was kept";
-  std::vector<uint16_t> bits(stored == nullptr ? 0 : values.size());
-  std::transform(values.begin(), values.begin() + bits.size(), bits.begin(), Bfloat16Bits);
-  if (stored != nullptr) {
-    RETURN_IF_ERROR(
-        CudaStatus(cudaMemcpyAsync(stored + weights_->buffer_offset(buffer) + first, bits.data(),
-                                   BytesOf(absl::MakeSpan(bits)), cudaMemcpyHostToDevice, stream_.get()),
-                   "writing weights"));
+  const int64_t place = weights_->buffer_offset(buffer) + first;
+  if (set == StateSet::kReference) return WriteReference(place, values);
+  float* const to = Of(set) + place;
+  RETURN_IF_ERROR(
+      CudaStatus(cudaMemcpyAsync(to, values.data(), BytesOf(values), cudaMemcpyHostToDevice, stream_.get()),
+                 "writing state"));
+  if (set == StateSet::kWeights) {
+    RETURN_IF_ERROR(CudaStatus(
+        LaunchRounding(to, static_cast<int64_t>(values.size()), weights_->base() + place, stream_.get()),
+        "rounding weights"));
   }
   return Await();
+}
+
+absl::Status CudaTrainer::WriteReference(int64_t place, absl::Span<const float> values) {
+  WS_CHECK(has_reference()) << "no reference was kept";
+  std::vector<uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), Bfloat16Bits);
+  RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(reference() + place, bits.data(), BytesOf(absl::MakeSpan(bits)),
+                                             cudaMemcpyHostToDevice, stream_.get()),
+                             "writing the reference"));
+  return Await();
+}
+
+absl::Status CudaTrainer::LoadHuggingFace(const std::filesystem::path& directory) {
+  RETURN_IF_ERROR(masters_->LoadHuggingFace(directory));
+  RETURN_IF_ERROR(
+      CudaStatus(LaunchRounding(Of(StateSet::kWeights), weights_->size(), weights_->base(), stream_.get()),
+                 "rounding weights"));
+  return Await();
+}
+
+absl::Status CudaTrainer::InitRandom(uint64_t seed) {
+  Parameters weights(layout());
+  weights.InitRandom(seed);
+  return SetWeights(weights);
 }
 
 absl::StatusOr<Parameters> CudaTrainer::HostWeights() {

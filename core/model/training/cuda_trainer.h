@@ -5,9 +5,11 @@
 #include <cuda_bf16.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/model/device_memory.h"
+#include "core/model/device_weights_cuda.h"
 #include "core/model/handles_cuda.h"
 #include "core/model/shared_weights_cuda.h"
 #include "core/model/training/cuda_layers.h"
@@ -32,6 +34,9 @@ class CudaTrainer final : public ModelTrainer {
   absl::Status VisitGradients(absl::FunctionRef<absl::Status(at::Tensor&)> visit) override;
   absl::Status Read(StateSet set, int buffer, int64_t first, absl::Span<float> values) override;
   absl::Status Write(StateSet set, int buffer, int64_t first, absl::Span<const float> values) override;
+  // Reads them into float32 on the GPU, without a copy of the model on the host.
+  absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
+  absl::Status InitRandom(uint64_t seed) override;
   absl::StatusOr<Parameters> HostWeights() override;
   absl::Status KeepReference() override;
   bool has_reference() const override { return reference_.get() != nullptr; }
@@ -50,13 +55,14 @@ class CudaTrainer final : public ModelTrainer {
   absl::Status ClearGradients() override;
   absl::Status ClearMoments() override;
 
+  absl::Status WriteReference(int64_t place, absl::Span<const float> values);
   // Names the buffers of the next pass. `gathers`: it adds to the sums of gradients.
   void Bind(const Bfloat16* weights, bool gathers);
   // Element `first` of a buffer in one of the float32 arrays.
   float* At(const DeviceMemory& memory, int buffer, int64_t first = 0) const;
+  // The array of a set, which is not the reference.
+  float* Of(StateSet set) const;
   Bfloat16* reference() const { return reinterpret_cast<Bfloat16*>(reference_.get()); }
-  // Of masters or moments.
-  const DeviceMemory& Of(StateSet set) const;
   int64_t num_bytes() const { return weights_->size() * int64_t{sizeof(float)}; }
   // Waits for the stream.
   absl::Status Await();
@@ -65,9 +71,10 @@ class CudaTrainer final : public ModelTrainer {
   std::unique_ptr<TrainingAttention<Bfloat16>> attention_;
   std::unique_ptr<CudaLayers<Bfloat16>> layers_;
   std::unique_ptr<SharedWeights> weights_;
-  DeviceMemory masters_, first_moment_, second_moment_, gradients_;  // [n] float32
-  DeviceMemory reference_;  // [n] bfloat16; empty before there is one
-  DeviceMemory squares_;    // a double, and kSquareParts of scratch
+  std::optional<DeviceWeights> masters_;                   // [n] float32
+  DeviceMemory first_moment_, second_moment_, gradients_;  // [n] float32
+  DeviceMemory reference_;                                 // [n] bfloat16; empty before there is one
+  DeviceMemory squares_;                                   // a double, and kSquareParts of scratch
 };
 
 }  // namespace warpsmith

@@ -74,6 +74,10 @@ class ModelTrainer {
   // the set exists (KeepReference for kReference). What is written is rounded to what the device stores.
   virtual absl::Status Read(StateSet set, int buffer, int64_t first, absl::Span<float> values) = 0;
   virtual absl::Status Write(StateSet set, int buffer, int64_t first, absl::Span<const float> values) = 0;
+  // Gives the model the weights of a Hugging Face folder: see LoadHuggingFaceWeights.
+  virtual absl::Status LoadHuggingFace(const std::filesystem::path& directory) = 0;
+  // Gives the model those of Parameters::InitRandom.
+  virtual absl::Status InitRandom(uint64_t seed) = 0;
   // Writes all weights. REQUIRES: `weights` are float32 on the CPU, of the same layout.
   absl::Status SetWeights(const Parameters& weights);
   // Returns the weights on the host, float32. Of a trainer on the CPU they are its own: what is written there changes

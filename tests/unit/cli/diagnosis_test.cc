@@ -66,6 +66,19 @@ TEST_CASE("What only makes a run worse is a warning with a remedy") {
   }
 }
 
+TEST_CASE("A GPU is told with its driver and memory, and an old driver or no lease is a warning") {
+  SystemFacts facts = FitMachine();
+  facts.has_nvidia_device = true;
+  facts.nvcc_version = "13.0.88";
+  facts.gpus = {{"NVIDIA H200", "580.159.04", 4, 143771}, {"NVIDIA H100", "550.1", 0, 81559}};
+  facts.lease = "/run/lock: Permission denied";
+  CHECK(About(facts, "gpu 0").text == "NVIDIA H200, driver 580.159.04, 4 of 143771 MiB in use");
+  CHECK(About(facts, "gpu 0").level == Level::kGood);
+  CHECK(About(facts, "gpu 1").level == Level::kWarning);
+  CHECK_THAT(About(facts, "gpu 1").remedy, Catch::Contains("580 or later"));
+  CHECK(About(facts, "gpu lease").level == Level::kWarning);
+}
+
 TEST_CASE("Ubuntu's and Debian's restrictions of user namespaces are told by their own settings") {
   SystemFacts facts = FitMachine();
   facts.user_namespace = "user namespace: Permission denied";

@@ -63,20 +63,31 @@ TEST_CASE("lanes with cores of their own work at once, those that share one by t
 TEST_CASE("programs are compiled once for GPUs of a kind, and GPUs that are not wanted are not looked for") {
   CHECK(ArchitecturesOf({Gpu("a", 9), Gpu("b", 9), Gpu("c", 8)}) ==
         std::vector<std::string>{"sm_80", "sm_90a"});
-  const UsableGpus found = FindUsableGpus(/*wanted=*/false, absl::OkStatus());
+  const UsableGpus found = FindUsableGpus({.wanted = false}, absl::OkStatus());
   CHECK(found.gpus.empty());
   CHECK(found.why_none == "reward_service.gpus is none");
 }
 
 TEST_CASE("a service that requires a GPU is told why it has none") {
   const UsableGpus none{.why_none = "its machine shows no GPU"};
-  const absl::Status refused = CheckGpusRequired("required", none);
+  const absl::Status refused = CheckGpusRequired({.required = true}, none);
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK_THAT(std::string(refused.message()),
-             Catch::StartsWith("reward_service.gpus is required, ") && Catch::Contains("shows no GPU; "));
-  CHECK(CheckGpusRequired("all", none).ok());
-  CHECK(CheckGpusRequired("none", none).ok());
-  CHECK(CheckGpusRequired("required", {.gpus = {Gpu("a", 9)}}).ok());
+             Catch::StartsWith("reward_service.gpus requires a GPU, ") && Catch::Contains("shows no GPU; "));
+  CHECK(CheckGpusRequired({}, none).ok());
+  CHECK(CheckGpusRequired({.required = true}, {.gpus = {Gpu("a", 9)}}).ok());
+}
+
+TEST_CASE("GPUs are chosen by index, in the order of the choice") {
+  std::vector<cuda::GpuFacts> gpus = {Gpu("a", 9), Gpu("b", 9)};
+  gpus[1].index = 1;
+  CHECK(Chosen({}, gpus)->size() == 2);
+  const auto chosen = Chosen({.indices = {1}}, gpus);
+  REQUIRE(chosen->size() == 1);
+  CHECK(chosen->front().uuid == gpus[1].uuid);
+  const absl::Status absent = Chosen({.indices = {1, 2}}, gpus).status();
+  CHECK(absl::IsNotFound(absent));
+  CHECK_THAT(std::string(absent.message()), Catch::Contains("names GPU 2"));
 }
 
 TEST_CASE("GPUs are named for the log, or why there are none") {

@@ -1,6 +1,9 @@
 // On a GPU made of the host.
 #include "core/model/training/cuda_trainer.h"
 
+#include "core/checkpoint/tensor_directory.h"
+#include "core/kernels/bfloat16.h"
+#include "core/model/hugging_face_weights.h"
 #include "core/model/mapped_weights_cuda.h"
 #include "core/model/training/cpu_trainer.h"
 #include "tests/support/host_attention.h"
@@ -68,6 +71,22 @@ TEST_CASE("what a trainer offers is what it computes with, also after a step") {
     }
     Steps(*trainer, packed, 1);
   }
+}
+
+TEST_CASE("weights of a folder arrive in float32 as they are, and rounded where passes read them") {
+  const TemporaryDirectory folder;
+  const Parameters weights = RandomParameters(PaddedConfig(), at::kFloat);
+  REQUIRE(WriteTensorDirectory(folder.path(), HuggingFaceTensors(weights.layout(), {}), 1 << 20,
+                               HuggingFaceSource(weights))
+              .ok());
+  const auto trainer = MakeTrainer(weights.layout()), other = MakeTrainer(weights.layout());
+  REQUIRE(trainer->LoadHuggingFace(folder.path()).ok());
+  REQUIRE(other->SetWeights(weights).ok());
+  CHECK(ReadAll(*trainer, StateSet::kWeights) == ReadAll(*other, StateSet::kWeights));
+  const ScoredBatch batch = NextTokens(RandomBatch(weights.config(), {5, 9, 2}, 9));
+  CHECK(trainer->Score(PassWeights::kPresent, batch)->log_probs ==
+        other->Score(PassWeights::kPresent, batch)->log_probs);
+  CHECK_FALSE(trainer->LoadHuggingFace(folder.path() / "none").ok());
 }
 
 TEST_CASE("Muon is refused by name") {
