@@ -16,6 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/policy_batch.h"
+#include "tests/unit/trainer/tiny_trainer.h"
 #include "trainer/phases/run_context.h"
 
 namespace warpsmith {
@@ -32,11 +33,8 @@ class TinyRun {
         control_(MakeLoneControlPlane()),
         communicator_(MakeLoneCommunicator(*control_)),
         checkpoints_(directory / "checkpoints", 100, {}),
-        policy_(ParameterLayout(configuration_.model.config), {}, nullptr) {
+        policy_(MakeTinyTrainer(ParameterLayout(configuration_.model.config))) {
     std::filesystem::create_directories(directory);
-    policy_.weights().RequireGrad(false);
-    policy_.weights().InitRandom(3);
-    policy_.weights().RequireGrad(true);
     resumed_ = checkpoints_.Newest().value();
     if (resumed_.has_value()) Restore();
     log_ = RunLog::Open(directory, progress_).value();
@@ -48,7 +46,7 @@ class TinyRun {
             .control = *control_,
             .communicator = *communicator_,
             .checkpoints = checkpoints_,
-            .policy = policy_,
+            .policy = *policy_,
             .progress = progress_,
             .log = log_.get(),
             .stop = &stop,
@@ -56,12 +54,12 @@ class TinyRun {
   }
 
   RunProgress& progress() { return progress_; }
-  CpuTrainer& policy() { return policy_; }
+  ModelTrainer& policy() { return *policy_; }
   const Prompts& prompts() const { return prompts_; }
   const std::optional<std::filesystem::path>& resumed() const { return resumed_; }
 
   // Digest of the present weights.
-  std::string Weights() { return Sha256Hex(BytesOf(policy_.weights())); }
+  std::string Weights() { return Sha256Hex(BytesOf(policy_->HostWeights().value())); }
 
   // What has been logged, a JSON object a line.
   std::vector<nlohmann::json> Lines(const std::string& name) const {
@@ -93,7 +91,7 @@ class TinyRun {
   void Restore() {
     LoadedProgress loaded = LoadProgress(*resumed_).value();
     progress_ = std::move(loaded.progress);
-    REQUIRE(LoadTraining(*resumed_, loaded.num_optimiser_steps, policy_).ok());
+    REQUIRE(LoadTraining(*resumed_, loaded.num_optimiser_steps, *policy_).ok());
   }
 
   const Configuration configuration_;
@@ -102,7 +100,7 @@ class TinyRun {
   const std::unique_ptr<ControlPlane> control_;
   const std::unique_ptr<Communicator> communicator_;
   CheckpointStore checkpoints_;
-  CpuTrainer policy_;
+  const std::unique_ptr<ModelTrainer> policy_;
   RunProgress progress_;
   std::optional<std::filesystem::path> resumed_;
   std::unique_ptr<RunLog> log_;

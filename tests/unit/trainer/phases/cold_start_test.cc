@@ -1,10 +1,16 @@
 // SFT on a pair or two, with a model that learns them within a few steps.
 #include "trainer/phases/cold_start.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/support/catch.h"
 #include "tests/unit/trainer/tiny_run.h"
 
@@ -74,6 +80,40 @@ struct Attempt {
   const std::vector<TrainingSequence> validation;
 };
 
+// Some thirty steps, a validation and a checkpoint each.
+Configuration LongConfiguration() {
+  Configuration configuration = SmallConfiguration();
+  configuration.cold_start.tokens = 2000;
+  configuration.cold_start.patience = 1000;
+  return configuration;
+}
+
+constexpr char kAttemptFolder[] = "WARPSMITH_ATTEMPT_FOLDER";
+
+int64_t NumEntries(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::distance(std::filesystem::directory_iterator(folder, ignored), {});
+}
+
+// Kills an attempt in `folder` some milliseconds after it has as many checkpoints, or lets it end first.
+void KillAttempt(const std::filesystem::path& folder, int64_t num_checkpoints, int milliseconds) {
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    setenv(kAttemptFolder, folder.c_str(), 1);
+    execl("/proc/self/exe", "attempt", "[.attempt]", "-o", "/dev/null", nullptr);
+    _exit(1);
+  }
+  const absl::Time deadline = absl::Now() + absl::Minutes(2);
+  while (NumEntries(folder / "checkpoints") < num_checkpoints && waitpid(pid, nullptr, WNOHANG) == 0) {
+    REQUIRE(absl::Now() < deadline);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  absl::SleepFor(absl::Milliseconds(milliseconds));
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
 }  // namespace
 
 TEST_CASE("SFT ends after as many validations without a better loss as its patience says") {
@@ -124,6 +164,30 @@ TEST_CASE("SFT ends at its limit of tokens, with a validation though none is due
   CHECK(attempt.progress().num_tokens >= 100);
   CHECK(attempt.LoggedValidationLosses().size() == 1);
   CHECK(attempt.progress().best_step == attempt.progress().step);
+}
+
+// A process of its own, for the case below.
+TEST_CASE("an attempt at SFT in the folder that the environment names", "[.attempt]") {
+  const char* const folder = std::getenv(kAttemptFolder);
+  REQUIRE(folder != nullptr);
+  REQUIRE(Attempt(folder, LongConfiguration()).Run().ok());
+}
+
+TEST_CASE("SFT that is killed at any moment and resumed has the weights of one that was not") {
+  const TemporaryDirectory undisturbed;
+  Attempt whole(undisturbed.path(), LongConfiguration());
+  REQUIRE(whole.Run().ok());
+  const int64_t num_checkpoints = std::ssize(whole.run.Checkpoints());
+  REQUIRE(num_checkpoints > kNumKillMoments);
+  for (int moment = 0; moment < kNumKillMoments; ++moment) {
+    INFO("moment " << moment);
+    const TemporaryDirectory folder;
+    KillAttempt(folder.path(), moment * num_checkpoints / kNumKillMoments, moment);
+    Attempt resumed(folder.path(), LongConfiguration());
+    REQUIRE(resumed.Run().ok());
+    CHECK(resumed.run.Weights() == whole.run.Weights());
+    CHECK(resumed.LoggedValidationLosses() == whole.LoggedValidationLosses());
+  }
 }
 
 TEST_CASE("SFT that is stopped after every step and resumed keeps its best weights and its patience") {
