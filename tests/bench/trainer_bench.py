@@ -1,6 +1,7 @@
 """Decoding and training rates of core/model beside plain PyTorch, in alternation, and the share of the kernel ceiling.
 
 ./dev bench trainer [--threads N] [--rounds N]
+./dev bench trainer --gpu ...: steps on a GPU; see trainer_gpu.py
 """
 
 import argparse
@@ -132,4 +133,8 @@ def run_bench(
 
 
 if __name__ == "__main__":
+    if "--gpu" in sys.argv:
+        from tests.bench.trainer_gpu import main
+
+        sys.exit(main())
     run_bench(__doc__, compare, print_table)

@@ -1,20 +1,13 @@
-// Passes on a GPU beside LibTorch's operators there, and the rate of a training step.
+// Passes on a GPU beside LibTorch's operators there.
 #include <ATen/ops/equal.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <vector>
 
-#include "core/kernels/random_normals_cuda.h"
-#include "core/kernels/training/adamw_cuda.h"
 #include "core/model/training/cuda_layers.h"
 #include "core/model/training/flash_attention_cuda.h"
 #include "core/model/training/training_pass.h"
-#include "tests/gpu/device_array.h"
 #include "tests/unit/core/model/training/pass_fixture.h"
 
 namespace warpsmith {
@@ -113,123 +106,6 @@ TEST_CASE("gradients in bfloat16 are as near to float64 as those of LibTorch, an
   std::printf("%s: error %.3e, LibTorch's %.3e, ratio %.2f\n", family.name.c_str(), ours, theirs,
               ours / theirs);
   CHECK(ours < 1.5 * theirs);
-}
-
-// Qwen3-1.7B.
-ModelConfig Qwen17B() {
-  ModelConfig config;
-  config.vocab_size = 151936;
-  config.hidden_size = 2048;
-  config.intermediate_size = 6144;
-  config.num_hidden_layers = 28;
-  config.num_attention_heads = 16;
-  config.num_key_value_heads = 8;
-  config.head_dim = 128;
-  config.max_position_embeddings = 40960;
-  config.rope_theta = 1e6;
-  config.tie_word_embeddings = true;
-  return config;
-}
-
-// Weights, masters, moments and gradients of a whole model.
-struct TrainingState {
-  explicit TrainingState(const ParameterLayout& layout) : layout(layout) {
-    for (const ParameterBuffer& buffer : layout.buffers()) {
-      const auto zeros = [&](at::ScalarType type) {
-        return at::zeros({buffer.size}, at::TensorOptions(type).device(at::kCUDA, 0));
-      };
-      at::Tensor master = zeros(at::kFloat);
-      for (const ParameterEntry& entry : buffer.entries) {
-        if (entry.decays) {
-          WS_CHECK(LaunchRandomNormals<float>(master.mutable_data_ptr<float>() + entry.offset, entry.size(),
-                                              entry.offset + 7, 0.02f, nullptr) == cudaSuccess);
-        } else {
-          master.narrow(0, entry.offset, entry.size()).fill_(1.0);
-        }
-      }
-      weights.push_back(master.to(at::kBFloat16));
-      masters.push_back(master);
-      gradients.push_back(zeros(at::kFloat));
-      first.push_back(zeros(at::kFloat));
-      second.push_back(zeros(at::kFloat));
-    }
-    parts = at::zeros({kSquareParts}, at::TensorOptions(at::kDouble).device(at::kCUDA, 0));
-    sum = at::zeros({1}, at::TensorOptions(at::kDouble).device(at::kCUDA, 0));
-    cudaDeviceSynchronize();
-  }
-
-  // Returns the gradient's norm.
-  double Update(int64_t step) {
-    sum.zero_();
-    for (const at::Tensor& gradient : gradients) {
-      WS_CHECK(LaunchSumOfSquares(gradient.const_data_ptr<float>(), gradient.numel(),
-                                  parts.mutable_data_ptr<double>(), sum.mutable_data_ptr<double>(),
-                                  nullptr) == cudaSuccess);
-    }
-    const double norm = std::sqrt(sum.item<double>());
-    const AdamWOptions options{.learning_rate = 1e-6f,
-                               .gradient_scale = static_cast<float>(std::min(1.0, 1.0 / norm)),
-                               .step = step};
-    for (size_t i = 0; i < weights.size(); ++i) {
-      WS_CHECK(LaunchAdamW<Bfloat16>({options, gradients[i].numel(), gradients[i].mutable_data_ptr<float>(),
-                                      masters[i].mutable_data_ptr<float>(),
-                                      first[i].mutable_data_ptr<float>(), second[i].mutable_data_ptr<float>(),
-                                      static_cast<Bfloat16*>(weights[i].mutable_data_ptr())},
-                                     nullptr) == cudaSuccess);
-    }
-    return norm;
-  }
-
-  const ParameterLayout& layout;
-  std::vector<at::Tensor> weights, masters, gradients, first, second;
-  at::Tensor parts, sum;
-};
-
-TEST_CASE("the rate of training steps of Qwen3-1.7B, 8,192 tokens each, AdamW and norm included") {
-  const ParameterLayout layout(Qwen17B());
-  for (const bool deterministic : {false, true}) {
-    for (const Recomputation recomputation : {Recomputation::kNone, Recomputation::kLayer}) {
-      TrainingState state(layout);
-      const auto attention = MakeFlashAttention(0, deterministic);
-      auto layers = CudaLayers<Bfloat16>::Create(layout.config(),
-                                                 {.num_token_ids = layout.config().vocab_size,
-                                                  .recomputation = recomputation,
-                                                  .head_rows_max = 4096},
-                                                 *attention, nullptr);
-      REQUIRE(layers.ok());
-      std::vector<const Bfloat16*> from;
-      std::vector<float*> to;
-      for (size_t i = 0; i < state.weights.size(); ++i) {
-        from.push_back(static_cast<const Bfloat16*>(state.weights[i].const_data_ptr()));
-        to.push_back(state.gradients[i].mutable_data_ptr<float>());
-      }
-      (*layers)->Bind(from, to);
-      const PackedBatch packed = RandomBatch(layout.config(), {4096, 4096}, 9);
-      const ScoredBatch batch = NextTokens(packed);
-      constexpr int kWarmUps = 3, kSteps = 12;
-      double norm = 0, loss = 0, seconds = 0;
-      for (int step = 1; step <= kWarmUps + kSteps; ++step) {
-        const auto begin = std::chrono::steady_clock::now();
-        loss = 0;
-        const absl::Status status = AccumulateGradient(**layers, batch, [&](const RowScores& scores) {
-          for (const double log_prob : scores.log_probs) loss -= log_prob / 8190;
-          return std::vector<double>(scores.log_probs.size(), -1.0 / 8190);
-        });
-        INFO(status);
-        REQUIRE(status.ok());
-        norm = state.Update(step);
-        REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-        if (step > kWarmUps) seconds += taken.count() / kSteps;
-      }
-      size_t free = 0, total = 0;
-      cudaMemGetInfo(&free, &total);
-      std::printf("1.7B, recomputing %s%s: %.1f ms, %.0f tokens/s, loss %.4f, norm %.4f, %.1f GB in use\n",
-                  NameOf(recomputation).data(), deterministic ? ", deterministic" : "", seconds * 1e3,
-                  8192 / seconds, loss, norm, static_cast<double>(total - free) * 1e-9);
-      CHECK(std::isfinite(loss + norm));
-    }
-  }
 }
 
 }  // namespace

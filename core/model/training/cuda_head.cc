@@ -20,13 +20,14 @@ constexpr absl::Duration kPassTimeout = absl::Minutes(10);
 }  // namespace
 
 template <typename T>
-void CudaHead<T>::Place(const CudaBatch& batch, bool has_backward, DeviceArena& arena) {
+void CudaHead<T>::Place(const CudaBatch& batch, bool has_backward, bool keeps_logits, DeviceArena& arena) {
   batch_ = &batch;
-  logits_first_ = -1;
+  keeps_logits_ = keeps_logits;
+  computed_.clear();
   const int64_t rows = std::min(rows_max_, num_scored());
   states_ = arena.Take<T>(num_scored() * hidden_size_);
   hidden_ = arena.Take<T>((num_scored() + 1) * hidden_size_);
-  logits_ = arena.Take<float>(rows * vocab_size_);
+  logits_ = arena.Take<float>((keeps_logits ? num_scored() : rows) * vocab_size_);
   log_probs_ = arena.Take<float>(4 * num_scored());
   if (!has_backward) return;
   hidden_gradient_ = arena.Take<T>(num_scored() * hidden_size_);
@@ -39,7 +40,7 @@ RowScoring CudaHead<T>::ScoringOf(int64_t first, int64_t rows) const {
           num_token_ids_,
           vocab_size_,
           static_cast<float>(1.0 / batch_->temperature()),
-          logits_,
+          LogitsAt(first),
           batch_->indices().targets + first,
           log_probs_ + first,
           log_probs_ + num_scored() + first,
@@ -48,12 +49,13 @@ RowScoring CudaHead<T>::ScoringOf(int64_t first, int64_t rows) const {
 
 template <typename T>
 absl::Status CudaHead<T>::Logits(const CudaHeadWeights<T>& weights, int64_t first, int64_t rows) {
-  if (logits_first_ == first) return absl::OkStatus();
+  if (std::find(computed_.begin(), computed_.end(), first) != computed_.end()) return absl::OkStatus();
   MatrixProduct product = LinearForward(rows, vocab_size_, hidden_size_);
   product.in_float32 = true;
-  RETURN_IF_ERROR(
-      Multiply(products_, product, hidden_ + first * hidden_size_, weights.head, logits_, "logits", stream_));
-  logits_first_ = first;
+  RETURN_IF_ERROR(Multiply(products_, product, hidden_ + first * hidden_size_, weights.head, LogitsAt(first),
+                           "logits", stream_));
+  if (!keeps_logits_) computed_.clear();
+  computed_.push_back(first);
   return absl::OkStatus();
 }
 

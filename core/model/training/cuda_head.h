@@ -27,8 +27,8 @@ struct CudaHeadWeights {
   float* head_gradient = nullptr;  // [V, D]
 };
 
-// T is what is stored. Logits exist for `rows_max` rows at a time, and are computed again in the backward pass where
-// there are more.
+// T is what is stored. Rows are worked on `rows_max` at a time, so that sums have the same bits whether their logits wait
+// for the backward pass or are computed again there.
 template <typename T>
 class CudaHead {
  public:
@@ -43,8 +43,9 @@ class CudaHead {
         products_(products),
         stream_(stream) {}
 
-  // Takes room for a pass over `batch`, which outlives it. `has_backward`: Backward follows Score.
-  void Place(const CudaBatch& batch, bool has_backward, DeviceArena& arena);
+  // Takes room for a pass over `batch`, which outlives it. `has_backward`: Backward follows Score; `keeps_logits`: the
+  // logits wait for it.
+  void Place(const CudaBatch& batch, bool has_backward, bool keeps_logits, DeviceArena& arena);
 
   // Writes log-probabilities and entropies [N] from the state [T, D] behind the last layer. Waits for them.
   absl::Status Score(const CudaHeadWeights<T>& weights, const T* state, std::vector<float>* log_probs,
@@ -57,6 +58,7 @@ class CudaHead {
 
  private:
   absl::Status Logits(const CudaHeadWeights<T>& weights, int64_t first, int64_t rows);
+  float* LogitsAt(int64_t first) const { return logits_ + (keeps_logits_ ? first * vocab_size_ : 0); }
   absl::Status BackwardRows(const CudaHeadWeights<T>& weights, int64_t first, int64_t rows);
   RowScoring ScoringOf(int64_t first, int64_t rows) const;
   int64_t num_scored() const { return batch_->num_scored(); }
@@ -70,11 +72,12 @@ class CudaHead {
 
   // State of the pass under way.
   const CudaBatch* batch_ = nullptr;
-  int64_t logits_first_ = -1;  // the rows that `logits_` are of
-  T* states_ = nullptr;        // [N, D] behind the last layer
+  bool keeps_logits_ = false;
+  std::vector<int64_t> computed_;  // first rows of the logits that are there
+  T* states_ = nullptr;            // [N, D] behind the last layer
   T* hidden_ = nullptr;  // [N + 1, D] behind the norm; backward: the gradient of `states_`, the last row 0
   T* hidden_gradient_ = nullptr;  // [N, D]
-  float* logits_ = nullptr;       // [rows, V]
+  float* logits_ = nullptr;       // [rows, V], or [N, V] where they wait
   T* logit_gradients_ = nullptr;  // [rows, V]
   float* log_probs_ = nullptr;    // [N], and as many entropies, log_sum_exps and gradients behind them
 };

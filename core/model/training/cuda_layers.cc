@@ -101,7 +101,7 @@ void CudaLayers<T>::Place() {
   shared_.values = activations_.Take<T>(n * key_size);
   shared_.activated = activations_.Take<T>(n * c.intermediate_size);
   batch_.Place(activations_);
-  head_->Place(batch_, keeps_, activations_);
+  head_->Place(batch_, keeps_, /*keeps_logits=*/keeps_ && KeepsMlp(waits_), activations_);
   if (!keeps_) return;
   shared_.gradient = activations_.Take<T>(n * d);
   shared_.attended_gradient = activations_.Take<T>(n * c.query_size());

@@ -31,7 +31,7 @@ namespace warpsmith {
 struct CudaLayersOptions {
   int64_t num_token_ids = 0;  // see CpuLayers
   Recomputation recomputation = Recomputation::kNone;
-  int64_t head_rows_max = 2048;  // rows whose logits are in memory at once
+  int64_t head_rows_max = 2048;  // rows whose logits are worked on at once
 };
 
 // T is __nv_bfloat16, or float for tests: what weights and activations are stored in. Sums of weights' gradients are

@@ -9,8 +9,8 @@ namespace warpsmith {
 // Named by what the backward pass computes again; the layer's input always waits. Gradients have the same bits under
 // each. Activations are those of LayerActivations.
 enum class Recomputation {
-  kNone,             // nothing: all of them wait
-  kMlp,              // gate_up
+  kNone,             // nothing: all of them wait, on a GPU the logits too
+  kMlp,              // gate_up; here and below the logits
   kAllButAttention,  // qkv, middle and gate_up: attended and log_sum_exp wait, which cost most to compute
   kLayer,            // all of them
 };

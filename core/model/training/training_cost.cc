@@ -53,9 +53,10 @@ int64_t AttentionBytes(const ModelConfig& c, int64_t n, int64_t sequence) {
               splits * c.query_size() * kFloat);
 }
 
-// The head's logits exist for some rows at a time (CudaHead::Place).
-int64_t HeadBytes(const ModelConfig& c, int64_t n) {
-  return std::min(kHeadRowsMax, n) * c.vocab_size * (kFloat + kStored) +
+// The head's logits and their gradients (CudaHead::Place).
+int64_t HeadBytes(const ModelConfig& c, Recomputation recomputation, int64_t n) {
+  const int64_t rows = std::min(kHeadRowsMax, n);
+  return ((KeepsMlp(recomputation) ? n : rows) * kFloat + rows * kStored) * c.vocab_size +
          n * (3 * c.hidden_size * kStored + 4 * kFloat);
 }
 
@@ -72,8 +73,8 @@ double TrainingFlops(const ModelConfig& config, int64_t num_tokens, int64_t num_
 TrainingMemory PlanTrainingMemory(const ModelConfig& config, const TrainingMemoryOptions& options) {
   const int64_t elements = NumElements(ParameterLayout(config)), n = options.tokens_max;
   const int64_t arrays = LayerBytes(config, options.recomputation, n) +
-                         AttentionBytes(config, n, options.sequence_tokens_max) + HeadBytes(config, n) +
-                         9 * n * kFloat;
+                         AttentionBytes(config, n, options.sequence_tokens_max) +
+                         HeadBytes(config, options.recomputation, n) + 9 * n * kFloat;
   return {.state = elements * (kBytesAWeight + (options.has_reference ? kStored : 0)),
           .activations = static_cast<int64_t>(kHeldAndUsed * static_cast<double>(arrays)),
           .libraries = kLibraryBytes};

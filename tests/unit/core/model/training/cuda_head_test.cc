@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kSize = 8, kIds = 8;
 
 struct Head {
-  explicit Head(int64_t rows_max) : head(Config(), kIds, rows_max, products, nullptr) {
+  explicit Head(int64_t rows_max, bool keeps_logits = false)
+      : head(Config(), kIds, rows_max, products, nullptr) {
     for (int64_t i = 0; i < kIds * kSize; ++i) weights[i] = static_cast<float>(i % 11) * 0.1f - 0.5f;
     for (size_t i = 0; i < state.size(); ++i) state[i] = static_cast<float>(i % 7) - 3.0f;
     batch.packed.Append({1, 2, 3, 4});
@@ -21,7 +22,7 @@ struct Head {
     REQUIRE(arena
                 .Arrange([&] {
                   on_device.Place(arena);
-                  head.Place(on_device, /*has_backward=*/true, arena);
+                  head.Place(on_device, /*has_backward=*/true, keeps_logits, arena);
                 })
                 .ok());
     REQUIRE(on_device.Upload(nullptr).ok());
@@ -72,6 +73,13 @@ TEST_CASE("scores and gradients do not depend on how many rows have logits at on
   for (size_t i = 0; i < whole.head_gradient.size(); ++i) {
     CHECK(cut.head_gradient[i] == Approx(whole.head_gradient[i]).margin(1e-6));
   }
+}
+
+TEST_CASE("logits that wait and logits that are computed again give the same bits") {
+  Head kept(2, /*keeps_logits=*/true), again(2);
+  CHECK(kept.Gradient() == again.Gradient());
+  CHECK(kept.head_gradient == again.head_gradient);
+  CHECK(kept.log_probs == again.log_probs);
 }
 
 TEST_CASE("the gradient of a state is the slope of the scores, and 0 in rows without a target") {
