@@ -176,7 +176,7 @@ void FakeStepDevice::DropSteps() {
 
 std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config, const EngineOptions& options,
                                                       std::shared_ptr<FakeStepDeviceState> state,
-                                                      int num_pages) {
+                                                      int num_pages, DeviceTurns turns) {
   constexpr int kPageTokens = 4;
   const auto context = static_cast<int>(options.context_tokens_max);
   const int all_contexts = options.num_slots * ((context + kPageTokens - 1) / kPageTokens) + 1;
@@ -198,7 +198,7 @@ std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config,
     device =
         std::make_unique<device::StepDeviceGroup>(std::move(members), nullptr, absl::ZeroDuration(), timeout);
   }
-  return PagedDeviceBatch::Create(paged, std::move(device)).value();
+  return PagedDeviceBatch::Create(paged, std::move(device), std::move(turns)).value();
 }
 
 }  // namespace warpsmith

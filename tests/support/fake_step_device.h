@@ -81,7 +81,7 @@ class FakeStepDevice final : public device::StepDevice {
 // `num_pages` it has pages for `num_slots` whole contexts.
 std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config, const EngineOptions& options,
                                                       std::shared_ptr<FakeStepDeviceState> state,
-                                                      int num_pages = 0);
+                                                      int num_pages = 0, DeviceTurns turns = {});
 
 }  // namespace warpsmith
 

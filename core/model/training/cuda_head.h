@@ -27,8 +27,8 @@ struct CudaHeadWeights {
   float* head_gradient = nullptr;  // [V, D]
 };
 
-// T is what is stored. Rows are worked on `rows_max` at a time, so that sums have the same bits whether their logits wait
-// for the backward pass or are computed again there.
+// T is what is stored. Rows are worked on `rows_max` at a time, so that sums have the same bits whether their logits
+// wait for the backward pass or are computed again there.
 template <typename T>
 class CudaHead {
  public:

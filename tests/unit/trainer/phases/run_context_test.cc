@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +69,33 @@ TEST_CASE("both logs are on disk before the checkpoint that names their sizes") 
   CHECK(position("/transitions.jsonl") < checkpoint);
   CHECK(std::find(Synced().begin(), checkpoint, directory.path().string()) < checkpoint);  // their names
   CHECK(progress.metrics_bytes == (*log)->metrics_bytes());
+}
+
+TEST_CASE("three steps in a row without a finite gradient end the run, two and a sound one do not") {
+  const Configuration configuration;
+  const Prompts* const no_prompts = nullptr;
+  const auto control = MakeLoneControlPlane();
+  const auto communicator = MakeLoneCommunicator(*control);
+  CheckpointStore checkpoints("nowhere", 1, {});
+  const auto policy = MakePolicy();
+  RunProgress progress;
+  RunContext context{.configuration = configuration,
+                     .prompts = *no_prompts,
+                     .control = *control,
+                     .communicator = *communicator,
+                     .checkpoints = checkpoints,
+                     .policy = *policy,
+                     .progress = progress,
+                     .start = absl::Now()};
+  const double infinite = std::numeric_limits<double>::infinity();
+  const auto note = [&](double norm) {
+    return NoteGradientNorm(context, norm, "trainer.grpo.learning_rate");
+  };
+  for (const double norm : {infinite, std::nan(""), 1.0, infinite, infinite}) CHECK(note(norm).ok());
+  const absl::Status status = note(infinite);
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("3 steps in a row") && Catch::Contains("lower trainer.grpo.learning_rate"));
 }
 
 TEST_CASE("whichever rank is asked to stop, all save a checkpoint and stop") {
