@@ -96,19 +96,21 @@ std::string LeftOutText(size_t num_left_out, size_t num_pairs, int64_t tokens_ma
 absl::StatusOr<ColdStartData> ColdStartData::Create(std::vector<ColdStartPair> pairs, const Prompts* prompts,
                                                     int64_t tokens_max, uint64_t seed) {
   std::vector<bool> fits;
+  int64_t longest = 0;
   for (const ColdStartPair& pair : pairs) {
     ASSIGN_OR_RETURN(const TrainingSequence sequence, TokenisePair(pair, *prompts));
     fits.push_back(sequence.num_tokens() <= tokens_max);
+    if (fits.back()) longest = std::max<int64_t>(longest, sequence.num_tokens());
   }
   if (std::find(fits.begin(), fits.end(), true) == fits.end()) {
     return NoneFits(pairs.size(), tokens_max, "data.cold_start");
   }
-  return ColdStartData(std::move(pairs), std::move(fits), prompts, seed);
+  return ColdStartData(std::move(pairs), std::move(fits), longest, prompts, seed);
 }
 
-ColdStartData::ColdStartData(std::vector<ColdStartPair> pairs, std::vector<bool> fits, const Prompts* prompts,
-                             uint64_t seed)
-    : pairs_(std::move(pairs)), fits_(std::move(fits)), prompts_(prompts), seed_(seed) {}
+ColdStartData::ColdStartData(std::vector<ColdStartPair> pairs, std::vector<bool> fits, int64_t longest,
+                             const Prompts* prompts, uint64_t seed)
+    : pairs_(std::move(pairs)), fits_(std::move(fits)), longest_(longest), prompts_(prompts), seed_(seed) {}
 
 absl::StatusOr<std::vector<TrainingSequence>> ColdStartData::Draw(int count) {
   std::vector<TrainingSequence> sequences;

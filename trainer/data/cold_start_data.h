@@ -54,18 +54,21 @@ class ColdStartData {
   // How many pairs are left out, of how many.
   size_t num_left_out() const;
   size_t num_pairs() const { return pairs_.size(); }
+  // Tokens of the longest pair that is not left out.
+  int64_t longest() const { return longest_; }
 
   // Pairs drawn since the start, also those passed over; setting it continues from there.
   uint64_t cursor() const { return cursor_; }
   void set_cursor(uint64_t cursor) { cursor_ = cursor; }
 
  private:
-  ColdStartData(std::vector<ColdStartPair> pairs, std::vector<bool> fits, const Prompts* prompts,
-                uint64_t seed);
+  ColdStartData(std::vector<ColdStartPair> pairs, std::vector<bool> fits, int64_t longest,
+                const Prompts* prompts, uint64_t seed);
   size_t IndexAt(uint64_t cursor);
 
   std::vector<ColdStartPair> pairs_;
   std::vector<bool> fits_;  // by pair
+  int64_t longest_;
   const Prompts* prompts_;
   uint64_t seed_;
   uint64_t cursor_ = 0;

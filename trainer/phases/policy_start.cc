@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/model/initial_seed.h"
@@ -56,6 +57,25 @@ absl::Status CheckMemory(const Configuration& configuration, const TrainingGpu& 
                    ": lower trainer.micro_batch_tokens, choose a trainer.recomputation that keeps less, give "
                    "a worker there a "
                    "smaller share (the end of rollout.device), or end what else uses the GPU"));
+}
+
+absl::Status CheckSequence(const Configuration& configuration, const TrainingGpu& gpu, int64_t num_tokens,
+                           std::string_view what) {
+  if (num_tokens <= configuration.trainer.micro_batch_tokens) return absl::OkStatus();
+  const int64_t needed =
+      PlanTrainingMemory(configuration.model.config, {.recomputation = configuration.trainer.recomputation,
+                                                      .tokens_max = num_tokens,
+                                                      .sequence_tokens_max = num_tokens})
+          .activations;
+  ASSIGN_OR_RETURN(const int64_t free, gpu.FreeMemory());
+  if (needed <= free) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("the longest sequence of %s may have %d tokens, whose activations are planned to take "
+                      "%.1f GB of GPU %d, and "
+                      "%.1f GB are free: shorten it, choose a trainer.recomputation that keeps less, or give "
+                      "a worker there a smaller "
+                      "share (the end of rollout.device)",
+                      AbslView(what), num_tokens, GigaBytes(needed), gpu.index(), GigaBytes(free)));
 }
 
 absl::Status InitialiseWeights(const ModelSection& model, ModelTrainer& policy) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,11 @@ TrainingMemory PlanMemory(const Configuration& configuration);
 std::string DescribeMemory(const TrainingMemory& plan);
 // Checks that `gpu` has room for the plan, and logs both. RESOURCE_EXHAUSTED with the plan and the way out.
 absl::Status CheckMemory(const Configuration& configuration, const TrainingGpu& gpu);
+
+// Checks that a pass over one sequence of `num_tokens`, the longest of `what`, has room beside what the policy holds
+// already; the plan has those of up to trainer.micro_batch_tokens. RESOURCE_EXHAUSTED with the plan and the way out.
+absl::Status CheckSequence(const Configuration& configuration, const TrainingGpu& gpu, int64_t num_tokens,
+                           std::string_view what);
 
 // Gives `policy` the weights of model.path, or random ones where there is none. The errors of
 // ModelTrainer::LoadHuggingFace.

@@ -17,6 +17,7 @@
 #include "core/model/model_fields.h"
 #include "nlohmann/json.hpp"
 #include "trainer/data/task_source.h"
+#include "trainer/phases/policy_start.h"
 #include "trainer/run_folder/progress_line.h"
 
 namespace warpsmith {
@@ -148,6 +149,10 @@ absl::Status RunLeader::Connect() {
 
 absl::Status RunLeader::TakeTasks(Tasks tasks) {
   const Configuration& configuration = context_.configuration;
+  if (context_.gpu != nullptr) {
+    RETURN_IF_ERROR(CheckSequence(configuration, *context_.gpu, context_tokens_max_,
+                                  "GRPO, a worker's whole context (rollout.context_tokens_max),"));
+  }
   room_.emplace(&context_.prompts, context_tokens_max_ - configuration.grpo.sampling.answer_tokens_max);
   ASSIGN_OR_RETURN(tasks.train, room_->Keep(std::move(tasks.train), "data.train"));
   ASSIGN_OR_RETURN(tasks.optimise, room_->Keep(std::move(tasks.optimise), "data.optimise"));

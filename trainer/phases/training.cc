@@ -223,6 +223,9 @@ absl::Status Training::LoadSftPairs() {
   ASSIGN_OR_RETURN(const std::vector<ColdStartPair> held_back,
                    LoadColdStartPairs(configuration_.data.cold_start_validation));
   ASSIGN_OR_RETURN(sft_validation_, TokenisePairsThatFit(held_back, prompts_, tokens_max, kValidation));
+  if (gpu_ != nullptr) {
+    RETURN_IF_ERROR(CheckSequence(configuration_, *gpu_, sft_data_->longest(), "data.cold_start"));
+  }
   if (!context_.leader()) return absl::OkStatus();
   for (const std::string& left_out :
        {LeftOutText(sft_data_->num_left_out(), sft_data_->num_pairs(), tokens_max, "data.cold_start"),

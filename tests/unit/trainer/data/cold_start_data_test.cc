@@ -82,6 +82,7 @@ TEST_CASE("pairs that are too long are left out and counted, and none short enou
   const auto drawn = mixed.Draw(40).value();
   for (const TrainingSequence& sequence : drawn) CHECK(sequence.num_tokens() <= 60);
   CHECK(mixed.num_left_out() == 7);
+  CHECK(mixed.longest() == drawn.front().num_tokens());
   CHECK(mixed.num_pairs() == 8);
   CHECK(TokenisePairsThatFit(pairs, prompts, 60, "key")->size() == 1);
   CHECK(LeftOutText(7, 8, 60, "key") ==
