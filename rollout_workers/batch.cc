@@ -40,10 +40,11 @@ device::CudaStepOptions StepOptionsFrom(const CudaPlacement& cuda, const paged::
 }
 
 // Without turns an engine decodes all the same: a referee's times are then of a GPU that both use.
-DeviceTurns TurnsOn(const std::vector<int>& devices) {
-  absl::StatusOr<DeviceTurns> turns = device::OpenCudaTurns(devices);
+DeviceTurns TurnsOf(const EngineOptions& options) {
+  if (!options.takes_turns) return {};
+  absl::StatusOr<DeviceTurns> turns = device::OpenCudaTurns(options.cuda->devices);
   if (turns.ok()) return *std::move(turns);
-  LogWarning(absl::StrCat("the engine takes no turns on ", device::CudaName(devices),
+  LogWarning(absl::StrCat("the engine takes no turns on ", device::CudaName(options.cuda->devices),
                           ", so what a referee times there meanwhile is wrong: ", turns.status().message()));
   return {};
 }
@@ -56,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Batch>> MakeBatch(const ModelConfig& config, cons
   ASSIGN_OR_RETURN(std::unique_ptr<device::StepDevice> device,
                    device::OpenCudaStepDevice(config, StepOptionsFrom(*options.cuda, paged)));
   ASSIGN_OR_RETURN(std::unique_ptr<PagedDeviceBatch> batch,
-                   PagedDeviceBatch::Create(paged, std::move(device), TurnsOn(options.cuda->devices)));
+                   PagedDeviceBatch::Create(paged, std::move(device), TurnsOf(options)));
   return batch;
 }
 

@@ -62,7 +62,8 @@ EngineOptions EngineOptionsFrom(const WorkerConfig& config, const Prompts& promp
           .num_token_ids = prompts.tokenizer().vocab_size(),
           .stop_token_ids = prompts.stop_token_ids(),
           .num_threads = config.num_threads,
-          .cuda = config.cuda};
+          .cuda = config.cuda,
+          .takes_turns = true};
 }
 
 GradeClientOptions GradeOptionsFrom(const WorkerConfig& config) {
