@@ -43,6 +43,9 @@ class Batch {
 
   virtual ~Batch() = default;
 
+  // Takes the device from other processes, waiting a moment. Returns whether this has it. Called before SetWeights,
+  // Sleep and Wake; steps take it themselves.
+  virtual bool HoldDevice() { return true; }
   // Gives the device up to other processes. Called when nothing can be stepped; the next step takes it again.
   virtual void Rest() {}
 

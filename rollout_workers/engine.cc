@@ -15,14 +15,6 @@
 #include "rollout_workers/weights_in_use.h"
 
 namespace warpsmith {
-namespace {
-
-std::unique_ptr<Batch> MakeCpuBatch(const ModelConfig& config, const EngineOptions& options) {
-  WS_CHECK(!options.cuda.has_value()) << "an engine on a GPU is made by Engine::Create";
-  return std::make_unique<CpuBatch>(config, options);
-}
-
-}  // namespace
 
 class Engine::Impl {
  public:
@@ -248,6 +240,7 @@ void Engine::Impl::Run() {
 // Waits for mail when there is nothing to decode. False when the engine stops.
 bool Engine::Impl::TakeMail() {
   Order* order = nullptr;
+  bool wants_device = false;
   {
     absl::MutexLock lock(&mutex_);
     if (CanStep()) {
@@ -266,6 +259,11 @@ bool Engine::Impl::TakeMail() {
     cancelled_samples_.clear();
     status_.num_active_samples = batch_->num_active();
     status_.num_waiting_samples = batch_->num_waiting();
+    wants_device = IsTakeable(order_);
+  }
+  // Not while the lock is held: another process may have the device for long, and the order then waits.
+  if (wants_device && batch_->HoldDevice()) {
+    absl::MutexLock lock(&mutex_);
     if (IsTakeable(order_)) order = Take();
   }
   if (order != nullptr) CarryOut(order);
@@ -378,7 +376,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const ModelConfig& config
 }
 
 Engine::Engine(const ModelConfig& config, EngineOptions options, EngineEvents events)
-    : Engine(config, options, std::move(events), MakeCpuBatch(config, options)) {}
+    : Engine(config, options, std::move(events), std::make_unique<CpuBatch>(config, options)) {
+  WS_CHECK(!options.cuda.has_value()) << "an engine on a GPU is made by Engine::Create";
+}
 Engine::Engine(const ModelConfig& config, EngineOptions options, EngineEvents events,
                std::unique_ptr<Batch> batch)
     : impl_(std::make_unique<Impl>(config, std::move(options), std::move(events), std::move(batch))) {}

@@ -15,8 +15,6 @@ namespace {
 
 // Longest time that the engine reads no mail because another process has the device.
 constexpr absl::Duration kTurnWait = absl::Milliseconds(100);
-// Longest wait for the device before new weights are taken: a referee gives it up between two programs.
-constexpr absl::Duration kWeightsTurnMax = absl::Minutes(15);
 
 paged::TokenSampling ToTokenSampling(const SamplingParameters& sampling) {
   return {.top_p = sampling.top_p,
@@ -60,7 +58,6 @@ absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, paged::E
       << "steps are in flight, or the device sleeps, while weights are swapped";
   WS_CHECK(empty() || entries != paged::EntriesOnChange::kRequireNone)
       << num_active() << " samples decode while weights are swapped";
-  RETURN_IF_ERROR(turns_.Take(absl::Now() + kWeightsTurnMax));
   if (requests_.empty()) version_of_load_.clear();
   RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, entries));
   version_of_load_[num_loads_] = weights.policy_version;
@@ -93,6 +90,10 @@ void PagedDeviceBatch::SettleInto(Outcome* outcome) {
     if (const absl::Status status = CompleteOldest(outcome); !status.ok()) FailAll(status, outcome);
   }
   if (!lost().ok()) FailAll(lost(), outcome);
+}
+
+bool PagedDeviceBatch::HoldDevice() {
+  return !absl::IsDeadlineExceeded(turns_.Take(absl::Now() + kTurnWait));
 }
 
 void PagedDeviceBatch::Rest() {
@@ -199,7 +200,7 @@ Batch::Outcome PagedDeviceBatch::Step() {
     return outcome;
   }
   StepInTurn(&outcome);
-  if (turns_.has_devices() && turns_.held() && turns_.IsWanted()) {
+  if (turns_.held() && turns_.IsWanted()) {
     SettleInto(&outcome);
     turns_.Give();
   }

@@ -31,6 +31,7 @@ class PagedDeviceBatch final : public Batch {
                                                                   DeviceTurns turns = {});
   ~PagedDeviceBatch() override;
 
+  bool HoldDevice() override;
   void Rest() override;
   bool can_continue() const override { return true; }
   absl::Status SetWeights(const LoadedWeights& weights, paged::EntriesOnChange entries) override;

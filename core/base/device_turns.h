@@ -11,7 +11,7 @@
 
 namespace warpsmith {
 
-// For one thread; movable. Without leases the turn is always there.
+// For one thread; movable. Without leases held() is always true.
 class DeviceTurns {
  public:
   DeviceTurns() = default;
@@ -25,8 +25,6 @@ class DeviceTurns {
   // Gives them up. REQUIRES: they are idle.
   void Give() { held_.clear(); }
 
-  // Returns whether there are devices to take.
-  bool has_devices() const { return !leases_.empty(); }
   bool held() const { return held_.size() == leases_.size(); }
   // Returns whether another process waits for one of them. REQUIRES: held().
   bool IsWanted() const;

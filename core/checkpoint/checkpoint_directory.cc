@@ -138,14 +138,14 @@ absl::Status CheckpointDirectory::RemoveIncomplete() {
   return absl::OkStatus();
 }
 
-absl::Status CheckpointDirectory::Retain(int num_kept, int64_t pinned) {
+absl::Status CheckpointDirectory::Retain(int num_kept, const std::set<int64_t>& pinned) {
   WS_CHECK(num_kept >= 1) << num_kept;
   ASSIGN_OR_RETURN(std::vector<Checkpoint> checkpoints, List());
   int num_whole = 0;
   for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
     const absl::Status status = VerifyManifest(checkpoint->path, Verification::kSizes);
     if (!status.ok() && !absl::IsDataLoss(status)) return status;
-    if (status.ok() && (++num_whole <= num_kept || checkpoint->number == pinned)) continue;
+    if (status.ok() && (++num_whole <= num_kept || pinned.count(checkpoint->number) > 0)) continue;
     // Renamed first: a folder half removed must not pass for a checkpoint.
     const fs::path doomed = TemporaryPath(root_, checkpoint->number);
     RETURN_IF_ERROR(Remove(doomed));

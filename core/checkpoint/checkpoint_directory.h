@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,9 +52,9 @@ class CheckpointDirectory {
   // Removes the folders of attempts that were never committed.
   absl::Status RemoveIncomplete();
 
-  // Removes all but the newest `num_kept` (at least 1) committed checkpoints, and `pinned` where it is not 0; those
+  // Removes all but the newest `num_kept` (at least 1) committed checkpoints and those of the numbers `pinned`; those
   // that are not whole do not count and go.
-  absl::Status Retain(int num_kept, int64_t pinned = 0);
+  absl::Status Retain(int num_kept, const std::set<int64_t>& pinned = {});
 
   const std::filesystem::path& root() const { return root_; }
 

@@ -1,6 +1,7 @@
 #include "trainer/phases/cold_start.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,24 +34,19 @@ absl::Status LoadBest(RunContext& context) {
   return LoadBestWeights(checkpoint, context.policy);
 }
 
-// Keeps a checkpoint of an earlier version, in which the best weights have a file of their own.
-absl::Status KeepOlderBest(RunContext& context, const std::optional<std::filesystem::path>& resumed) {
+}  // namespace
+
+absl::Status KeepOlderBest(RunContext& context, const std::filesystem::path& resumed) {
   ColdStartProgress& progress = context.progress.cold_start;
-  if (!context.leader() || !resumed.has_value()) return absl::OkStatus();
-  if (progress.best_checkpoint != 0 || progress.best_step == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(progress.best_checkpoint, context.checkpoints.NumberOf(*resumed));
+  const bool is_of_earlier_version = progress.best_checkpoint == 0 && progress.best_step > 0;
+  if (!context.leader() || !is_of_earlier_version) return absl::OkStatus();
+  ASSIGN_OR_RETURN(progress.best_checkpoint, context.checkpoints.NumberOf(resumed));
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status TakeBestWeights(RunContext& context, const std::optional<std::filesystem::path>& resumed) {
-  RETURN_IF_ERROR(KeepOlderBest(context, resumed));
-  {
-    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context));
-    RETURN_IF_ERROR(ShareStatus(context.control, context.leader() ? LoadBest(context) : absl::OkStatus()));
-    RETURN_IF_ERROR(BroadcastWeights(context.policy, context.communicator));
-  }
+absl::Status TakeBestWeights(RunContext& context) {
+  RETURN_IF_ERROR(ShareStatus(context.control, context.leader() ? LoadBest(context) : absl::OkStatus()));
+  RETURN_IF_ERROR(BroadcastWeights(context.policy, context.communicator));
   context.progress.cold_start.best_checkpoint = 0;
   return absl::OkStatus();
 }
@@ -58,10 +54,9 @@ absl::Status TakeBestWeights(RunContext& context, const std::optional<std::files
 ColdStart::ColdStart(RunContext* context, ColdStartData* data, std::vector<TrainingSequence> validation)
     : context_(*context), data_(*data), validation_(std::move(validation)) {}
 
-absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed) {
+absl::Status ColdStart::Run() {
   ColdStartProgress& progress = context_.progress.cold_start;
   data_.set_cursor(progress.data_cursor);
-  RETURN_IF_ERROR(KeepOlderBest(context_, resumed));
   if (context_.leader()) context_.log->progress_line().Start("cold start");
 
   ASSIGN_OR_RETURN(bool finished, Finished());
@@ -75,7 +70,7 @@ absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed)
     }
     RETURN_IF_ERROR(StopIfAsked(context_));
   }
-  RETURN_IF_ERROR(TakeBestWeights(context_, resumed));
+  RETURN_IF_ERROR(TakeBestWeights(context_));
   progress.finished = true;
   if (context_.leader()) {
     RETURN_IF_ERROR(

@@ -4,7 +4,6 @@
 #define WARPSMITH_TRAINER_PHASES_COLD_START_H_
 
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,8 +22,8 @@ class ColdStart {
   // `context` and `data` outlive this.
   ColdStart(RunContext* context, ColdStartData* data, std::vector<TrainingSequence> validation);
 
-  // Runs from the progress in the context to the end. `resumed`: the checkpoint that a run goes on from in the middle.
-  absl::Status Run(const std::optional<std::filesystem::path>& resumed);
+  // Runs from the progress in the context to the end.
+  absl::Status Run();
 
  private:
   absl::Status Step();
@@ -44,9 +43,12 @@ class ColdStart {
   double compute_seconds_ = 0;
 };
 
-// Gives the policy the weights of the best validation, on every rank. `resumed`: see ColdStart::Run. The errors of
-// CheckpointStore::Find, also where another rank has them.
-absl::Status TakeBestWeights(RunContext& context, const std::optional<std::filesystem::path>& resumed);
+// Keeps the checkpoint that a run of an earlier version goes on from: the best weights so far are a file of it.
+absl::Status KeepOlderBest(RunContext& context, const std::filesystem::path& resumed);
+
+// Gives the policy the weights of the best validation, on every rank. The errors of CheckpointStore::Find, also where
+// another rank has them.
+absl::Status TakeBestWeights(RunContext& context);
 
 }  // namespace warpsmith
 

@@ -35,8 +35,7 @@ class GrpoLoop {
   absl::Status Step();
   absl::StatusOr<std::vector<TrainingSequence>> CollectSequences(StepMetrics& metrics);
   absl::StatusOr<std::vector<TrainingSequence>> Broadcast(std::string bytes);
-  absl::StatusOr<PolicyUpdateResult> Update(const std::vector<TrainingSequence>& sequences,
-                                            double learning_rate);
+  absl::Status Update(const std::vector<TrainingSequence>& sequences, StepMetrics& metrics);
   absl::Status NoteWork(const std::vector<TrainingSequence>& sequences, StepMetrics& metrics);
   void WarnOfDifference(const PolicyLossSums& sums);
   absl::Status Publish(StepMetrics& metrics);
@@ -86,9 +85,7 @@ absl::Status GrpoLoop::Step() {
   ASSIGN_OR_RETURN(const std::vector<TrainingSequence> sequences, CollectSequences(metrics));
   ASSIGN_OR_RETURN(metrics.learning_rate, LearningRate());
   if (!sequences.empty()) {
-    const absl::Time update_start = absl::Now();
-    ASSIGN_OR_RETURN(metrics.update, Update(sequences, metrics.learning_rate));
-    metrics.update_seconds = SecondsSince(update_start);
+    RETURN_IF_ERROR(Update(sequences, metrics));
     RETURN_IF_ERROR(NoteWork(sequences, metrics));
     RETURN_IF_ERROR(NoteGradientNorm(context_, metrics.update->gradient_norm, "trainer.grpo.learning_rate"));
     WarnOfDifference(metrics.update->sums);
@@ -144,15 +141,20 @@ absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::Broadcast(std::string by
   return DecodeSequences(batch);
 }
 
-absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSequence>& sequences,
-                                                    double learning_rate) {
+absl::Status GrpoLoop::Update(const std::vector<TrainingSequence>& sequences, StepMetrics& metrics) {
   const PolicyUpdateOptions update{.loss = options().loss,
                                    .pass = context_.pass_options(options().sampling.temperature),
                                    .num_updates = options().num_updates,
-                                   .learning_rate = learning_rate};
+                                   .learning_rate = metrics.learning_rate};
   Say("updating the policy");
+  const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
-  return UpdatePolicy(context_.policy, sequences, update, context_.communicator, context_.control);
+  const absl::Time turn_start = absl::Now();
+  ASSIGN_OR_RETURN(metrics.update,
+                   UpdatePolicy(context_.policy, sequences, update, context_.communicator, context_.control));
+  metrics.update_seconds = SecondsSince(turn_start);
+  if (context_.gpu != nullptr) metrics.gpu_wait_seconds = absl::ToDoubleSeconds(turn_start - start);
+  return absl::OkStatus();
 }
 
 absl::Status GrpoLoop::NoteWork(const std::vector<TrainingSequence>& sequences, StepMetrics& metrics) {
@@ -170,8 +172,8 @@ void GrpoLoop::WarnOfDifference(const PolicyLossSums& sums) {
   const double difference = sums.worker_difference / static_cast<double>(sums.num_tokens);
   if (leader_ == nullptr || !(difference > kDifferenceAlarm)) return;
   LogWarning(absl::StrFormat(
-      "the log-probabilities of worker and trainer differ by %.4f a token in the mean, %.4f in the 99th of "
-      "100: the "
+      "the log-probabilities of worker and trainer differ by %.4f a token in the mean, %.4f at the "
+      "99th percentile: the "
       "worker has other weights or another tokenizer, or computes in a coarser type than bfloat16",
       difference, sums.WorkerDifferenceP99()));
 }

@@ -15,6 +15,17 @@ namespace {
 
 double GigaBytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
+// Returns what training takes with micro-batches of `num_tokens`.
+TrainingMemory PlanFor(const Configuration& configuration, int64_t num_tokens, bool has_reference) {
+  const ModelConfig& model = configuration.model.config;
+  return PlanTrainingMemory(model,
+                            {.recomputation = configuration.trainer.recomputation,
+                             .tokens_max = num_tokens,
+                             .sequence_tokens_max = std::min(num_tokens, model.max_position_embeddings),
+                             .has_reference = has_reference,
+                             .deterministic = configuration.trainer.deterministic});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelTrainer>> MakePolicy(const Configuration& configuration,
@@ -31,12 +42,8 @@ absl::StatusOr<std::unique_ptr<ModelTrainer>> MakePolicy(const Configuration& co
 }
 
 TrainingMemory PlanMemory(const Configuration& configuration) {
-  const ModelConfig& model = configuration.model.config;
-  const int64_t tokens = configuration.trainer.micro_batch_tokens;
-  return PlanTrainingMemory(model, {.recomputation = configuration.trainer.recomputation,
-                                    .tokens_max = tokens,
-                                    .sequence_tokens_max = std::min(tokens, model.max_position_embeddings),
-                                    .has_reference = configuration.grpo.loss.kl_weight > 0});
+  return PlanFor(configuration, configuration.trainer.micro_batch_tokens,
+                 configuration.grpo.loss.kl_weight > 0);
 }
 
 std::string DescribeMemory(const TrainingMemory& plan) {
@@ -60,17 +67,15 @@ absl::Status CheckMemory(const Configuration& configuration, const TrainingGpu& 
 }
 
 absl::Status CheckSequence(const Configuration& configuration, const TrainingGpu& gpu, int64_t num_tokens,
-                           std::string_view what) {
+                           bool adds_reference, std::string_view what) {
   if (num_tokens <= configuration.trainer.micro_batch_tokens) return absl::OkStatus();
-  const int64_t needed =
-      PlanTrainingMemory(configuration.model.config, {.recomputation = configuration.trainer.recomputation,
-                                                      .tokens_max = num_tokens,
-                                                      .sequence_tokens_max = num_tokens})
-          .activations;
+  const TrainingMemory plan = PlanFor(configuration, num_tokens, adds_reference);
+  const int64_t held = PlanFor(configuration, num_tokens, /*has_reference=*/false).state;
+  const int64_t needed = plan.activations + plan.state - held;
   ASSIGN_OR_RETURN(const int64_t free, gpu.FreeMemory());
   if (needed <= free) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrFormat("the longest sequence of %s may have %d tokens, whose activations are planned to take "
+      absl::StrFormat("the longest sequence of %s may have %d tokens, which are planned to take "
                       "%.1f GB of GPU %d, and "
                       "%.1f GB are free: shorten it, choose a trainer.recomputation that keeps less, or give "
                       "a worker there a smaller "

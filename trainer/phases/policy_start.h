@@ -31,9 +31,10 @@ std::string DescribeMemory(const TrainingMemory& plan);
 absl::Status CheckMemory(const Configuration& configuration, const TrainingGpu& gpu);
 
 // Checks that a pass over one sequence of `num_tokens`, the longest of `what`, has room beside what the policy holds
-// already; the plan has those of up to trainer.micro_batch_tokens. RESOURCE_EXHAUSTED with the plan and the way out.
+// already, and a reference where `adds_reference`; the plan has those of up to trainer.micro_batch_tokens.
+// RESOURCE_EXHAUSTED with the plan and the way out.
 absl::Status CheckSequence(const Configuration& configuration, const TrainingGpu& gpu, int64_t num_tokens,
-                           std::string_view what);
+                           bool adds_reference, std::string_view what);
 
 // Gives `policy` the weights of model.path, or random ones where there is none. The errors of
 // ModelTrainer::LoadHuggingFace.

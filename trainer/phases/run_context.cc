@@ -70,7 +70,6 @@ absl::Status SaveCheckpoint(RunContext& context) {
     context.progress.wall_seconds = WallSeconds(context);
     context.progress.metrics_bytes = context.log->metrics_bytes();
     context.progress.transitions_bytes = context.log->transitions_bytes();
-    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context));
     RETURN_IF_ERROR(context.checkpoints.Save(context.progress, context.policy));
   }
   return context.control.Barrier("checkpoint");

@@ -150,7 +150,8 @@ absl::Status RunLeader::Connect() {
 absl::Status RunLeader::TakeTasks(Tasks tasks) {
   const Configuration& configuration = context_.configuration;
   if (context_.gpu != nullptr) {
-    RETURN_IF_ERROR(CheckSequence(configuration, *context_.gpu, context_tokens_max_,
+    const bool adds_reference = configuration.grpo.loss.kl_weight > 0 && !context_.policy.has_reference();
+    RETURN_IF_ERROR(CheckSequence(configuration, *context_.gpu, context_tokens_max_, adds_reference,
                                   "GRPO, a worker's whole context (rollout.context_tokens_max),"));
   }
   room_.emplace(&context_.prompts, context_tokens_max_ - configuration.grpo.sampling.answer_tokens_max);
@@ -172,14 +173,27 @@ std::string RunLeader::NeedsText() const {
 }
 
 absl::StatusOr<PublishedWeights> RunLeader::PutWeights() {
-  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
   const uint64_t version = context_.progress.policy_version;
-  if (offers_) return publisher_.Offer(context_.policy, version);
+  if (offers_) {
+    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
+    return publisher_.Offer(context_.policy, version);
+  }
   ASSIGN_OR_RETURN(const Parameters weights, context_.policy.HostWeights());
   return publisher_.Write(weights, version, published_dtype_);
 }
 
 absl::Status RunLeader::Publish() {
+  const absl::Status published = PublishOnce();
+  if (published.ok() || !offers_) return published;
+  // Workers of this host may be another user's, see other files or not reach this GPU: a file may come to them.
+  LogWarning(
+      absl::StrCat("the workers do not take weights from the GPU's memory, so they get files from now on: ",
+                   published.message()));
+  offers_ = false;
+  return PublishOnce();
+}
+
+absl::Status RunLeader::PublishOnce() {
   const absl::Time began = absl::Now();
   ASSIGN_OR_RETURN(const PublishedWeights weights, PutWeights());
   const absl::Time put = absl::Now();

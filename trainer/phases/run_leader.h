@@ -53,6 +53,7 @@ class RunLeader {
   absl::Status Connect();
   // Puts the present weights where the workers find them.
   absl::StatusOr<PublishedWeights> PutWeights();
+  absl::Status PublishOnce();
   absl::Status TakeTasks(Tasks tasks);
   // What the configuration and its task files ask of a reward service: for an error that says that there is none.
   std::string NeedsText() const;
@@ -66,7 +67,7 @@ class RunLeader {
   WeightPublisher publisher_;
   PublishedDtype published_dtype_ = PublishedDtype::kAsTrained;
   bool has_published_ = false;
-  bool offers_ = false;  // weights stay on the GPU, where all workers take them from
+  bool offers_ = false;  // weights stay on the GPU, and all workers take them from there
   std::set<std::string> formulas_;
   int64_t context_tokens_max_;      // of the model and of every worker
   std::optional<PromptRoom> room_;  // once there are tasks, as is the collector

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,8 +12,6 @@
 
 namespace warpsmith {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double RewardOf(const std::vector<TransitionGroup>& groups, Skill skill) {
   double sum = 0;
@@ -27,7 +24,7 @@ double RewardOf(const std::vector<TransitionGroup>& groups, Skill skill) {
       ++count;
     }
   }
-  return count > 0 ? sum / count : kNone;
+  return count > 0 ? sum / count : kNotANumber;
 }
 
 int CountOf(const std::vector<TransitionGroup>& groups, Verdict verdict) {
@@ -75,8 +72,8 @@ void AddSums(const std::vector<TransitionGroup>& groups, GroupSummary& summary) 
       tokens += static_cast<double>(transition.answer_token_ids.size());
     }
   }
-  summary.truncated_rate = summary.num_answers > 0 ? truncated / summary.num_answers : kNone;
-  summary.answer_tokens_mean = summary.num_answers > 0 ? tokens / summary.num_answers : kNone;
+  summary.truncated_rate = summary.num_answers > 0 ? truncated / summary.num_answers : kNotANumber;
+  summary.answer_tokens_mean = summary.num_answers > 0 ? tokens / summary.num_answers : kNotANumber;
 }
 
 }  // namespace
@@ -138,8 +135,8 @@ std::vector<NamedScalar> ToScalars(const StepMetrics& metrics) {
   const bool updated = metrics.update.has_value();
   const PolicyUpdateResult update = metrics.update.value_or(PolicyUpdateResult());
   const PolicyLossSums& sums = update.sums;
-  const double tokens = sums.num_tokens > 0 ? static_cast<double>(sums.num_tokens) : kNone;
-  const auto of_update = [updated](double value) { return updated ? value : kNone; };
+  const double tokens = sums.num_tokens > 0 ? static_cast<double>(sums.num_tokens) : kNotANumber;
+  const auto of_update = [updated](double value) { return updated ? value : kNotANumber; };
   return {{"mean_reward", groups.reward_mean},
           {"reward_generate", groups.reward_generate},
           {"reward_optimise", groups.reward_optimise},
@@ -157,7 +154,7 @@ std::vector<NamedScalar> ToScalars(const StepMetrics& metrics) {
           {"truncated_rate", groups.truncated_rate},
           {"loss", of_update(sums.loss)},
           {"entropy", sums.entropy / tokens},
-          {"kl_reference", metrics.has_reference ? sums.kl / tokens : kNone},
+          {"kl_reference", metrics.has_reference ? sums.kl / tokens : kNotANumber},
           {"kl_old", sums.old_kl / tokens},
           {"clipped_rate", static_cast<double>(sums.num_clipped) / tokens},
           {"weight_truncated_rate", static_cast<double>(sums.num_truncated) / tokens},
@@ -176,8 +173,9 @@ std::vector<NamedScalar> ToScalars(const StepMetrics& metrics) {
           {"rollout_seconds", metrics.rollout_seconds},
           {"decode_seconds", groups.decode_seconds},
           {"grade_tail_seconds", groups.grade_tail_seconds},
+          {"gpu_wait_seconds", metrics.gpu_wait_seconds},
           {"update_seconds", of_update(metrics.update_seconds)},
-          {"publish_seconds", metrics.publish_seconds.value_or(kNone)},
+          {"publish_seconds", metrics.publish_seconds.value_or(kNotANumber)},
           {"step_seconds", metrics.step_seconds}};
 }
 

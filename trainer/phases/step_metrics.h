@@ -51,6 +51,7 @@ struct StepMetrics {
   double learning_rate = 0;
   double rollout_seconds = 0;  // sampling and grading, refills included
   double update_seconds = 0;
+  double gpu_wait_seconds = kNotANumber;  // before the update, for the GPU that trains
   std::optional<double> publish_seconds;  // nothing where the weights stayed as they were
   double step_seconds = 0;
   // Of all optimiser steps, prompts included; model FLOPs (core/model/training/training_cost.h).

@@ -61,7 +61,6 @@ class Training {
 
  private:
   absl::Status Restore(const std::filesystem::path& checkpoint);
-  absl::Status Initialise();
   absl::Status Prepare();
   absl::Status CompareWeights();
   bool TrainsSft() const;
@@ -155,7 +154,8 @@ absl::Status Training::Train() {
 
 // All that this rank reads before anything is changed.
 absl::Status Training::Prepare() {
-  RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : Initialise());
+  RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint)
+                                                : InitialiseWeights(configuration_.model, *policy_));
   // An evaluation alone measures anew, however often it is asked for.
   if (progress_.run_id.empty() || options_.mode == RunMode::kEvaluate) progress_.run_id = DrawRunId();
   if (Trains(options_.mode)) progress_.device = DeviceName();
@@ -184,7 +184,6 @@ absl::Status Training::CompareWeights() {
 absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
   ASSIGN_OR_RETURN(LoadedProgress loaded, LoadProgress(checkpoint));
   progress_ = std::move(loaded.progress);
-  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
   RETURN_IF_ERROR(LoadTraining(checkpoint, loaded.num_optimiser_steps, *policy_));
   const bool needs_reference = options_.mode == RunMode::kTrain && configuration_.grpo.loss.kl_weight > 0;
   if (needs_reference && progress_.cold_start.finished) {
@@ -200,11 +199,6 @@ absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
                             DeviceName(), ": its bits differ from those of a run on one device"));
   }
   return absl::OkStatus();
-}
-
-absl::Status Training::Initialise() {
-  ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
-  return InitialiseWeights(configuration_.model, *policy_);
 }
 
 bool Training::TrainsSft() const {
@@ -224,7 +218,8 @@ absl::Status Training::LoadSftPairs() {
                    LoadColdStartPairs(configuration_.data.cold_start_validation));
   ASSIGN_OR_RETURN(sft_validation_, TokenisePairsThatFit(held_back, prompts_, tokens_max, kValidation));
   if (gpu_ != nullptr) {
-    RETURN_IF_ERROR(CheckSequence(configuration_, *gpu_, sft_data_->longest(), "data.cold_start"));
+    RETURN_IF_ERROR(CheckSequence(configuration_, *gpu_, sft_data_->longest(), /*adds_reference=*/false,
+                                  "data.cold_start"));
   }
   if (!context_.leader()) return absl::OkStatus();
   for (const std::string& left_out :
@@ -254,20 +249,18 @@ absl::Status Training::OpenLog() {
 
 absl::Status Training::ColdStartPhase() {
   if (progress_.cold_start.finished) return absl::OkStatus();
+  if (begun_.checkpoint.has_value()) RETURN_IF_ERROR(KeepOlderBest(context_, *begun_.checkpoint));
   if (TrainsSft()) {
     ColdStart cold_start(&context_, &*sft_data_, std::move(sft_validation_));
-    RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? begun_.checkpoint : std::nullopt));
+    RETURN_IF_ERROR(cold_start.Run());
     sft_data_.reset();
   } else if (progress_.cold_start.step > 0 && begun_.checkpoint.has_value()) {
     // Both limits are 0 now: SFT ends here, with its best weights as always.
-    RETURN_IF_ERROR(TakeBestWeights(context_, begun_.checkpoint));
+    RETURN_IF_ERROR(TakeBestWeights(context_));
   }
   progress_.cold_start.finished = true;
-  {
-    ASSIGN_OR_RETURN(const TrainingGpu::Turn turn, TakeTurn(context_));
-    RETURN_IF_ERROR(policy_->ResetOptimiser());
-    if (configuration_.grpo.loss.kl_weight > 0) RETURN_IF_ERROR(policy_->KeepReference());
-  }
+  RETURN_IF_ERROR(policy_->ResetOptimiser());
+  if (configuration_.grpo.loss.kl_weight > 0) RETURN_IF_ERROR(policy_->KeepReference());
   return SaveCheckpoint(context_);
 }
 

@@ -1,6 +1,7 @@
 #include "trainer/run_folder/checkpoint_store.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -90,6 +91,17 @@ absl::Status WriteInto(const std::filesystem::path& directory, const RunProgress
   return WriteFileAtomically(directory / kProgressFile, json.dump(1, ' ', false, replace));
 }
 
+// Returns the checkpoints of the best SFT weights of the newest `count`: a run may have to go on from any of these.
+absl::StatusOr<std::set<int64_t>> BestOfNewest(const CheckpointDirectory& checkpoints, int count) {
+  ASSIGN_OR_RETURN(const std::vector<Checkpoint> all, checkpoints.List());
+  std::set<int64_t> best;
+  for (auto checkpoint = all.rbegin(); checkpoint != all.rend() && count-- > 0; ++checkpoint) {
+    const absl::StatusOr<LoadedProgress> loaded = LoadProgress(checkpoint->path);
+    if (loaded.ok()) best.insert(loaded->progress.cold_start.best_checkpoint);
+  }
+  return best;
+}
+
 absl::Status CheckFormat(const std::filesystem::path& path, const nlohmann::json& progress) {
   const nlohmann::json format = progress.value("format", nlohmann::json(1));
   if (format.is_number_integer() && format.get<int64_t>() <= kFormat) return absl::OkStatus();
@@ -124,7 +136,8 @@ absl::Status CheckpointStore::Save(const RunProgress& progress, ModelTrainer& tr
     return written;
   }
   RETURN_IF_ERROR(checkpoints.Commit(number).status());
-  return checkpoints.Retain(num_kept_, progress.cold_start.best_checkpoint);
+  ASSIGN_OR_RETURN(const std::set<int64_t> best, BestOfNewest(checkpoints, num_kept_));
+  return checkpoints.Retain(num_kept_, best);
 }
 
 absl::StatusOr<std::filesystem::path> CheckpointStore::Find(int64_t number) const {

@@ -29,8 +29,8 @@ class CheckpointStore {
   void set_identity(RunIdentity identity) { identity_ = std::move(identity); }
 
   // Saves `progress` and the state of `trainer`, its reference where it has one. Removes first what an earlier save
-  // that was cut short left. Keeps the checkpoint of the best SFT weights beside the newest ones. RESOURCE_EXHAUSTED
-  // when the disk is full: older checkpoints are untouched.
+  // that was cut short left. Keeps, beside the newest checkpoints, those of the best SFT weights of each of them.
+  // RESOURCE_EXHAUSTED when the disk is full: older checkpoints are untouched.
   absl::Status Save(const RunProgress& progress, ModelTrainer& trainer);
   // Returns the number that the next checkpoint will have.
   absl::StatusOr<int64_t> NextNumber() const;
@@ -63,10 +63,10 @@ absl::StatusOr<LoadedProgress> LoadProgress(const std::filesystem::path& checkpo
 // Reads one set of tensors into `trainer`. NOT_FOUND when the checkpoint has none, INVALID_ARGUMENT when its layout is
 // another; the errors of ModelTrainer::Write.
 absl::Status LoadState(const std::filesystem::path& checkpoint, StateSet set, ModelTrainer& trainer);
-// Reads progress apart, all that a run goes on with: weights, moments and their number of steps.
+// Reads everything but the progress: weights, moments, number of steps.
 absl::Status LoadTraining(const std::filesystem::path& checkpoint, int64_t num_optimiser_steps,
                           ModelTrainer& trainer);
-// Reads weights alone, and the best ones where the checkpoint is of a version that kept those in a file of their own.
+// Reads the best SFT weights: those of `checkpoint`, or its file "best" where an earlier version wrote one.
 absl::Status LoadBestWeights(const std::filesystem::path& checkpoint, ModelTrainer& trainer);
 
 }  // namespace warpsmith

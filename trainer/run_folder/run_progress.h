@@ -22,8 +22,8 @@ struct ColdStartProgress {
   uint64_t data_cursor = 0;
   double best_loss = std::numeric_limits<double>::max();
   int64_t best_step = 0;
-  int64_t best_checkpoint =
-      0;  // its number, which has the weights of best_step; 0: none, or not of this version
+  // Number of the checkpoint that has the weights of best_step; 0: none, or one of an earlier version.
+  int64_t best_checkpoint = 0;
   int num_without_gain = 0;   // validations since the best
   std::string matrix_update;  // whose moments there are; empty: none yet, or a checkpoint that does not tell
 };

@@ -17,8 +17,8 @@ constexpr double kBinsAnOctave = 8, kFirstOctave = -20;
 
 int DifferenceBin(double difference) {
   const double place = kBinsAnOctave * (std::log2(difference) - kFirstOctave);  // -inf for 0
-  if (!(place > 0)) return 0;
-  return static_cast<int>(std::min(place, static_cast<double>(kDifferenceBins - 1)));
+  if (std::isnan(place)) return kDifferenceBins - 1;
+  return static_cast<int>(std::clamp(place, 0.0, static_cast<double>(kDifferenceBins - 1)));
 }
 
 }  // namespace
@@ -41,6 +41,7 @@ double PolicyLossSums::WorkerDifferenceP99() const {
   int64_t left = num_tokens - num_tokens / 100;
   int bin = 0;
   while (bin < kDifferenceBins - 1 && (left -= worker_differences[bin]) > 0) ++bin;
+  if (bin == kDifferenceBins - 1) return worker_difference_max;
   return std::min(worker_difference_max, std::exp2((bin + 1) / kBinsAnOctave + kFirstOctave));
 }
 

@@ -41,7 +41,8 @@ struct TokenTerms {
   double advantage = 0;
 };
 
-// Bins of |o - b|, eight for each power of two from 2^-20 on; the first has all below, the last all above.
+// Bins of |o - b|, eight for each power of two from 2^-20 on; the first has all below, the last all above and what is
+// not a number.
 inline constexpr int kDifferenceBins = 8 * 24;
 
 // Sums over tokens; divide by num_tokens for means. Adding them up in any order gives the metrics of the
@@ -60,8 +61,8 @@ struct PolicyLossSums {
   std::array<int64_t, kDifferenceBins> worker_differences = {};  // counts by DifferenceBin
 
   void Add(const PolicyLossSums& other);
-  // Returns a bound that 99 % of the differences do not exceed, at most an eighth above the smallest such bound; not a
-  // number where there are none.
+  // Returns a bound that 99 % of the differences do not exceed, at most a tenth above the smallest such bound, or the
+  // largest difference where that is above 14; not a number where there are none.
   double WorkerDifferenceP99() const;
 };
 

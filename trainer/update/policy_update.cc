@@ -81,6 +81,7 @@ absl::StatusOr<PolicyUpdateResult> UpdatePolicy(ModelTrainer& policy,
     if (parts.size() == 1) continue;
     ASSIGN_OR_RETURN(old[i], LogProbsUnder(policy, PassWeights::kPresent, batches[i], own[i], options.pass));
   }
+  double norms_taken = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
     std::optional<SequenceLogProbs> reference;
     if (options.loss.kl_weight > 0) {
@@ -94,7 +95,8 @@ absl::StatusOr<PolicyUpdateResult> UpdatePolicy(ModelTrainer& policy,
     RETURN_IF_ERROR(GatherSums(sums, control));
     ASSIGN_OR_RETURN(const double norm, policy.Step(options.learning_rate));
     ++(std::isfinite(norm) ? result.num_taken : result.num_skipped);
-    result.gradient_norm += norm / static_cast<double>(batches.size());
+    if (std::isfinite(norm)) norms_taken += norm;
+    result.gradient_norm = result.num_taken > 0 ? norms_taken / result.num_taken : norm;
     result.sums.Add(sums);
   }
   return result;

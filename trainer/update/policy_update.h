@@ -21,10 +21,11 @@ struct PolicyUpdateOptions {
 };
 
 struct PolicyUpdateResult {
-  PolicyLossSums sums;       // over all tokens, all ranks
-  double gradient_norm = 0;  // mean over optimiser steps, before clipping
-  int num_taken = 0;         // optimiser steps
-  int num_skipped = 0;       // optimiser steps left out because the gradient was not finite
+  PolicyLossSums sums;  // over all tokens, all ranks
+  double gradient_norm =
+      0;                // mean over the steps taken, before clipping; without one: of the last, not finite
+  int num_taken = 0;    // optimiser steps
+  int num_skipped = 0;  // optimiser steps left out because the gradient was not finite
 };
 
 // Log-probabilities of the answer tokens by sequence; empty for sequences of other ranks.

@@ -27,7 +27,7 @@ class TrainingGpu {
   // Opens the GPU of a configuration; null for none. UNIMPLEMENTED for several ranks.
   static absl::StatusOr<std::unique_ptr<TrainingGpu>> Open(std::optional<int> index, int num_ranks);
 
-  // What is known of a GPU; see CudaDevice.
+  // Describes a GPU; see CudaDevice.
   struct Facts {
     int index = 0;
     std::string name;
@@ -41,9 +41,9 @@ class TrainingGpu {
   int index() const { return facts_.index; }
   // "NVIDIA H200".
   const std::string& name() const { return facts_.name; }
-  // Operations a second.
+  // Floating-point operations a second; see CudaDevice.
   double peak_flops() const { return facts_.peak_flops; }
-  // Bytes.
+  // Bytes of the whole card.
   int64_t total_memory() const { return facts_.total_memory; }
 
   // Returns the bytes of the GPU's memory that no process has. The errors of FreeDeviceMemory.

@@ -22,8 +22,8 @@ struct WorkerIdentity {
   std::map<std::string, std::string> model_fields;
   std::vector<int32_t> stop_token_ids;
   int64_t context_tokens_max = 0;  // of prompt and answer together; 0: an older worker does not tell
-  std::string
-      cuda_memory_host;  // HostId, where it takes weights from the memory of a GPU; empty: it does not
+  // HostId where it takes weights from the memory of a GPU; empty where it does not.
+  std::string cuda_memory_host;
 };
 
 // Checks that `worker` computes the logits, reads the prompts and ends the answers of `trainer`, which needs neither

@@ -76,6 +76,7 @@ absl::Status CudaHead<T>::Score(const CudaHeadWeights<T>& weights, const T* stat
     RETURN_IF_ERROR(Logits(weights, first, rows));
     RETURN_IF_ERROR(CudaStatus(LaunchRowScoring(ScoringOf(first, rows), stream_), "scoring"));
   }
+  RETURN_IF_ERROR(AwaitStream(stream_, absl::Now() + kPassTimeout));  // copies have no deadline
   const size_t bytes = scored * sizeof(float);
   RETURN_IF_ERROR(
       CudaStatus(cudaMemcpyAsync(log_probs->data(), log_probs_, bytes, cudaMemcpyDeviceToHost, stream_),

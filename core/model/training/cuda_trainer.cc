@@ -109,6 +109,7 @@ absl::StatusOr<double> CudaTrainer::GradientNorm() {
                                                   sum + 1, sum, stream_.get()),
                                "the norm of the gradient"));
   }
+  RETURN_IF_ERROR(Await());  // the copy itself has no deadline
   double squares = 0;
   RETURN_IF_ERROR(
       CudaStatus(cudaMemcpyAsync(&squares, sum, sizeof(squares), cudaMemcpyDeviceToHost, stream_.get()),
@@ -121,6 +122,7 @@ absl::Status CudaTrainer::Update(const OptimiserStep& step) {
   if (step.matrices != MatrixUpdate::kAdamW) {
     return absl::UnimplementedError("a GPU updates by AdamW alone; Muon runs on the CPU");
   }
+  weights_->Withdraw();
   for (int buffer = 0; buffer < layout().num_buffers(); ++buffer) {
     for (const ParameterEntry& entry : layout().buffers()[buffer].entries) {
       const DeviceAdamW<Bfloat16> update = {
@@ -154,6 +156,7 @@ absl::Status CudaTrainer::ClearMoments() {
 // State.
 
 absl::Status CudaTrainer::Read(StateSet set, int buffer, int64_t first, absl::Span<float> values) {
+  RETURN_IF_ERROR(Await());  // the copy itself has no deadline
   if (set != StateSet::kReference) {
     RETURN_IF_ERROR(
         CudaStatus(cudaMemcpyAsync(values.data(), Of(set) + weights_->buffer_offset(buffer) + first,
@@ -175,6 +178,7 @@ absl::Status CudaTrainer::Read(StateSet set, int buffer, int64_t first, absl::Sp
 absl::Status CudaTrainer::Write(StateSet set, int buffer, int64_t first, absl::Span<const float> values) {
   const int64_t place = weights_->buffer_offset(buffer) + first;
   if (set == StateSet::kReference) return WriteReference(place, values);
+  if (set == StateSet::kWeights) weights_->Withdraw();
   float* const to = Of(set) + place;
   RETURN_IF_ERROR(
       CudaStatus(cudaMemcpyAsync(to, values.data(), BytesOf(values), cudaMemcpyHostToDevice, stream_.get()),
@@ -198,6 +202,7 @@ absl::Status CudaTrainer::WriteReference(int64_t place, absl::Span<const float> 
 }
 
 absl::Status CudaTrainer::LoadHuggingFace(const std::filesystem::path& directory) {
+  weights_->Withdraw();
   RETURN_IF_ERROR(masters_->LoadHuggingFace(directory));
   RETURN_IF_ERROR(
       CudaStatus(LaunchRounding(Of(StateSet::kWeights), weights_->size(), weights_->base(), stream_.get()),

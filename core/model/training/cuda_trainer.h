@@ -22,8 +22,8 @@ namespace warpsmith {
 // reference. Beside it the activations of the largest batch, which are taken when that comes first.
 class CudaTrainer final : public ModelTrainer {
  public:
-  // On GPU `device`, counted as CUDA does, which becomes the current one. RESOURCE_EXHAUSTED with the bytes; the errors
-  // of CudaLayers::Create and SharedMemory::Allocate.
+  // Makes a trainer on GPU `device`, counted as CUDA does, which becomes the current one. RESOURCE_EXHAUSTED with the
+  // bytes; the errors of CudaLayers::Create and SharedMemory::Allocate.
   static absl::StatusOr<std::unique_ptr<CudaTrainer>> Create(
       const ParameterLayout& layout, const ModelTrainerOptions& options, int device,
       std::unique_ptr<TrainingAttention<__nv_bfloat16>> attention);
@@ -58,9 +58,9 @@ class CudaTrainer final : public ModelTrainer {
   absl::Status WriteReference(int64_t place, absl::Span<const float> values);
   // Names the buffers of the next pass. `gathers`: it adds to the sums of gradients.
   void Bind(const Bfloat16* weights, bool gathers);
-  // Element `first` of a buffer in one of the float32 arrays.
+  // Returns where element `first` of a buffer is in one of the float32 arrays.
   float* At(const DeviceMemory& memory, int buffer, int64_t first = 0) const;
-  // The array of a set, which is not the reference.
+  // Returns the float32 array of a set. REQUIRES: not the reference.
   float* Of(StateSet set) const;
   Bfloat16* reference() const { return reinterpret_cast<Bfloat16*>(reference_.get()); }
   int64_t num_bytes() const { return weights_->size() * int64_t{sizeof(float)}; }

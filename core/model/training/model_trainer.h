@@ -91,7 +91,7 @@ class ModelTrainer {
   // Returns whether Offer can be called.
   virtual bool can_offer() const { return false; }
   // Hands the present weights, in bfloat16, to the processes of this host that connect to `socket_path`, which this
-  // makes. They may be read until the next call of Step, Write or Offer. UNIMPLEMENTED on the CPU; the errors of
+  // makes. They can be fetched until weights are changed or offered again. UNIMPLEMENTED on the CPU; the errors of
   // SharedWeights::Offer.
   virtual absl::StatusOr<OfferedMemory> Offer(uint64_t version, const std::filesystem::path& socket_path,
                                               absl::Time deadline);

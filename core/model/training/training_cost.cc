@@ -12,6 +12,7 @@ constexpr int64_t kStored = 2, kFloat = 4;      // bytes of bfloat16 and float32
 constexpr int64_t kBytesAWeight = 18;           // see CudaTrainer
 constexpr int64_t kLibraryBytes = 800'000'000;  // seen on an H200: 0.55 GB of context, workspaces
 constexpr int64_t kHeadRowsMax = 2048;          // CudaLayersOptions
+constexpr int64_t kIndicesAToken = 9;           // of 4 bytes; CudaBatch
 constexpr int64_t kMultiprocessors = 132;       // of an H100 or H200
 
 // LibTorch's allocator, which attention uses, holds more than is used: 12 % of all on an H200 at 8,192 tokens of 1.7B.
@@ -28,7 +29,7 @@ int64_t LayerMatrices(const ModelConfig& c) {
   return c.hidden_size * (c.qkv_size() + c.query_size() + 3 * c.intermediate_size);
 }
 
-// What waits for the backward pass, and what layers share (CudaLayers::Place).
+// Returns the bytes of the arrays that wait for the backward pass, and of those that layers share (CudaLayers::Place).
 int64_t LayerBytes(const ModelConfig& c, Recomputation recomputation, int64_t n) {
   const int64_t layers = c.num_hidden_layers, d = c.hidden_size, q = c.query_size();
   const int64_t keys = c.num_key_value_heads * c.head_dim;
@@ -44,10 +45,11 @@ int64_t LayerBytes(const ModelConfig& c, Recomputation recomputation, int64_t n)
 
 // FlashAttention 2 backward: gradients, keys' and values' of all query heads, and partial sums of the queries' in
 // float32, one for each part of a sequence that multiprocessors share where it is deterministic.
-int64_t AttentionBytes(const ModelConfig& c, int64_t n, int64_t sequence) {
+int64_t AttentionBytes(const ModelConfig& c, const TrainingMemoryOptions& options) {
+  const int64_t n = options.tokens_max, sequence = options.sequence_tokens_max;
   const int64_t num_sequences = std::max<int64_t>(1, n / std::max<int64_t>(1, sequence));
   const int64_t heads = num_sequences * c.num_attention_heads;
-  const int64_t splits = (kMultiprocessors + heads - 1) / heads;
+  const int64_t splits = options.deterministic ? (kMultiprocessors + heads - 1) / heads : 1;
   const int64_t keys = c.num_key_value_heads * c.head_dim;
   return n * ((3 * c.query_size() + 2 * keys) * kStored + c.num_attention_heads * kFloat +
               splits * c.query_size() * kFloat);
@@ -72,9 +74,8 @@ double TrainingFlops(const ModelConfig& config, int64_t num_tokens, int64_t num_
 
 TrainingMemory PlanTrainingMemory(const ModelConfig& config, const TrainingMemoryOptions& options) {
   const int64_t elements = NumElements(ParameterLayout(config)), n = options.tokens_max;
-  const int64_t arrays = LayerBytes(config, options.recomputation, n) +
-                         AttentionBytes(config, n, options.sequence_tokens_max) +
-                         HeadBytes(config, options.recomputation, n) + 9 * n * kFloat;
+  const int64_t arrays = LayerBytes(config, options.recomputation, n) + AttentionBytes(config, options) +
+                         HeadBytes(config, options.recomputation, n) + kIndicesAToken * n * kFloat;
   return {.state = elements * (kBytesAWeight + (options.has_reference ? kStored : 0)),
           .activations = static_cast<int64_t>(kHeldAndUsed * static_cast<double>(arrays)),
           .libraries = kLibraryBytes};

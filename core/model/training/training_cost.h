@@ -29,6 +29,7 @@ struct TrainingMemoryOptions {
   int64_t tokens_max = 0;           // of a micro-batch
   int64_t sequence_tokens_max = 0;  // of a sequence
   bool has_reference = false;
+  bool deterministic = true;  // attention's sums in a fixed order, which take memory
 };
 
 // Returns what CudaTrainer takes, within a few per cent: each token is counted as scored.

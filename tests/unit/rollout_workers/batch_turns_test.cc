@@ -20,7 +20,8 @@ TEST_CASE(
   leases.push_back(lease());
   Rig rig(Options(), 61, DeviceTurns(std::move(leases)));
   DeviceLease of_referee = lease();
-  CHECK(absl::IsDeadlineExceeded(of_referee.Take(absl::Now()).status()));  // the weights were just taken
+  CHECK(rig.batch->HoldDevice());
+  CHECK(absl::IsDeadlineExceeded(of_referee.Take(absl::Now()).status()));
   rig.batch->Rest();
   const GenerationJob job = Job(1, {3, 9}, 2, 20);
   rig.batch->Add(job);

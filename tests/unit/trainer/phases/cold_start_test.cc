@@ -51,8 +51,7 @@ struct Attempt {
   absl::Status Run() {
     RunContext context = run.context();
     ColdStart phase(&context, &data, validation);
-    const bool goes_on = run.progress().cold_start.step > 0;
-    return phase.Run(goes_on ? run.resumed() : std::nullopt);
+    return phase.Run();
   }
 
   // Of the weights as they are.

@@ -67,6 +67,20 @@ TEST_CASE("the checkpoint of the best SFT weights stays while newer ones go, and
   CHECK(absl::IsNotFound(store.Find(1).status()));
 }
 
+TEST_CASE("the best weights of each checkpoint that is kept stay, for a run may go on from any of them") {
+  TemporaryDirectory directory;
+  CheckpointStore store(directory.path(), 2, {});
+  const auto policy = MakePolicy();
+  for (const int64_t best : {1, 1, 1, 4}) {
+    REQUIRE(store.Save({.cold_start = {.best_checkpoint = best}}, *policy).ok());
+  }
+  CHECK(store.Find(1).ok());  // of checkpoint 3, should 4 be damaged
+  CHECK(absl::IsNotFound(store.Find(2).status()));
+  REQUIRE(store.Save({.cold_start = {.best_checkpoint = 4}}, *policy).ok());
+  CHECK(absl::IsNotFound(store.Find(1).status()));
+  CHECK(store.Find(4).ok());
+}
+
 TEST_CASE("best weights that an earlier version kept in a file of their own are taken from there") {
   TemporaryDirectory directory;
   CheckpointStore store(directory.path(), 2, {});
