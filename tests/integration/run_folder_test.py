@@ -306,7 +306,7 @@ def bad_disk(request: pytest.FixtureRequest, rig: Rig) -> Iterator[Path]:
 def test_a_disk_that_takes_no_checkpoint_is_refused_at_the_start(rig: Rig, bad_disk: Path) -> None:
     message = rig.refused("disk")
     assert str(bad_disk) in message and "run.directory" in message
-    assert "Read-only file system" in message or "one checkpoint takes" in message
+    assert "Read-only file system" in message or "saving takes" in message
 
 
 def test_a_run_on_a_disk_that_became_full_or_read_only_is_left_as_it_is(rig: Rig, run: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_run_on_a_disk_that_became_full_or_read_only_is_left_as_it_is(rig: Rig
         free = shutil.disk_usage(folder).free
         (folder / "filler").write_bytes(b"x" * (free - (1 << 16)))
         before = contents(folder / "run")
-        assert "one checkpoint takes" in rig.refused("filled/run", "--resume")
+        assert "saving takes" in rig.refused("filled/run", "--resume")
         assert contents(folder / "run") == before
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True, timeout=60)
         assert "Read-only file system" in rig.refused("filled/run", "--resume")

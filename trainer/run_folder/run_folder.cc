@@ -175,8 +175,9 @@ absl::Status CheckRoom(const fs::path& directory, int64_t checkpoint_bytes, bool
   }
   if (room >= static_cast<uintmax_t>(checkpoint_bytes)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the disk of ", directory.string(), " has room for ", room,
-                                                   " bytes, and one checkpoint takes ", checkpoint_bytes,
-                                                   "; free some, or choose another run.directory"));
+                                                   " bytes, and saving takes ", checkpoint_bytes,
+                                                   " (a checkpoint, and while SFT lasts that of its best "
+                                                   "weights); free some, or choose another run.directory"));
 }
 
 }  // namespace warpsmith

@@ -49,8 +49,8 @@ absl::StatusOr<RunStart> DecideRunStart(const std::filesystem::path& directory,
 // stay, logs and caches among them. However it is cut short, what stays is refused by --resume.
 absl::Status RemoveRun(const std::filesystem::path& directory);
 
-// RESOURCE_EXHAUSTED when the disk of `directory` has no room for one checkpoint of
-// `checkpoint_bytes`. What saves that were cut short left counts as room, and all that RemoveRun
+// RESOURCE_EXHAUSTED when the disk of `directory` has no room for the
+// `checkpoint_bytes` that saving takes. What saves that were cut short left counts as room, and all that RemoveRun
 // would free if `overwrite` is set.
 absl::Status CheckRoom(const std::filesystem::path& directory, int64_t checkpoint_bytes, bool overwrite);
 
