@@ -131,7 +131,7 @@ Finding Lease(const SystemFacts& facts) {
   if (!facts.lease.has_value())
     return Good("gpu lease", "trainer, worker and referee can take turns on a GPU");
   return {Level::kWarning, "gpu lease",
-          absl::StrCat(*facts.lease, "; a referee's times are wrong while others compute"),
+          absl::StrCat(*facts.lease, "; a referee's times are wrong while other processes compute"),
           "run as root, or let your user write to /run/lock"};
 }
 

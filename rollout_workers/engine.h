@@ -41,7 +41,7 @@ struct EngineOptions {
   int num_threads = 1;
   // The GPU that decodes; none: the CPU.
   std::optional<CudaPlacement> cuda;
-  // Whether it decodes by turns with trainers and referees of the host (core/base/device_turns.h), so that a referee
+  // Decodes by turns with trainers and referees of the host (core/base/device_turns.h), so that a referee
   // times programs on an idle GPU. Engines that serve alone need none.
   bool takes_turns = false;
   // Longest time that samples are held, by an engine that sleeps or has no weights: then they fail.

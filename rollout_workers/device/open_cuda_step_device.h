@@ -53,8 +53,8 @@ inline std::string CudaName(const std::vector<int>& devices) {
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options);
 
-// Opens the turns on GPUs, which are counted as CUDA does. UNIMPLEMENTED likewise; the errors of UseCudaDevice and of
-// DeviceLease::Open.
+// Opens the turns on GPUs, which are counted as CUDA does. UNIMPLEMENTED in a build without CUDA; the errors
+// of UseCudaDevice and of DeviceLease::Open.
 absl::StatusOr<DeviceTurns> OpenCudaTurns(const std::vector<int>& devices);
 
 // Weights in the memory of a GPU of this host, mapped for GPU `device` and checked. UNIMPLEMENTED likewise; otherwise

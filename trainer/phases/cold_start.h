@@ -38,7 +38,7 @@ class ColdStart {
   RunContext& context_;
   ColdStartData& data_;
   const std::vector<TrainingSequence> validation_;
-  // Of this attempt's steps.
+  // Sums over the steps since the start or the resumption.
   double flops_ = 0;
   double compute_seconds_ = 0;
 };

@@ -54,10 +54,10 @@ struct StepMetrics {
   double gpu_wait_seconds = kNotANumber;  // before the update, for the GPU that trains
   std::optional<double> publish_seconds;  // nothing where the weights stayed as they were
   double step_seconds = 0;
-  // Of all optimiser steps, prompts included; model FLOPs (core/model/training/training_cost.h).
+  // Sums over all optimiser steps, prompts included; model FLOPs (core/model/training/training_cost.h).
   int64_t num_trained_tokens = 0;
   double training_flops = 0;
-  // Of the GPU that trains; not a number where a CPU does.
+  // Figures of the GPU that trains; not a number in training on a CPU.
   double peak_flops = kNotANumber;
   double gpu_used_gigabytes = kNotANumber;  // of all processes
   double gpu_planned_gigabytes = kNotANumber;

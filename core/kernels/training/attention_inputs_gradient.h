@@ -21,14 +21,14 @@ struct AttentionInputsGradient {
   AttentionInputs<T> forward;
   const T* query_grad = nullptr;     // [rows, num_kv_heads * group_size, head_dim]
   const T* key_grad = nullptr;       // [rows, num_kv_heads, head_dim]
-  const T* value_grad = nullptr;     // likewise
+  const T* value_grad = nullptr;     // [rows, num_kv_heads, head_dim]
   T* qkv_grad = nullptr;             // as forward.qkv, and may be it
   float* parts = nullptr;            // [NumGradientParts(rows), 2, head_dim]: scratch where there are norms
   float* query_norm_grad = nullptr;  // [head_dim]: added to; null without a norm
-  float* key_norm_grad = nullptr;    // likewise
+  float* key_norm_grad = nullptr;    // [head_dim]: added to; null without a norm
 };
 
-// Where the gradient of a head of `row` lies that attention read: its first element.
+// Returns the first element of the gradient of a head of `row` that attention read.
 template <typename T>
 constexpr const T* HeadGradient(const AttentionInputsGradient<T>& gradient, HeadPlace place, int64_t row) {
   const AttentionInputs<T>& forward = gradient.forward;

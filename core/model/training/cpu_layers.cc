@@ -11,7 +11,7 @@ namespace warpsmith {
 template <typename T>
 CpuLayers<T>::CpuLayers(const ModelConfig& config, int64_t num_token_ids, ThreadPool* pool,
                         Recomputation recomputation)
-    : layout_(config),
+    : BoundLayers<T, T>(config),
       num_token_ids_(num_token_ids),
       pool_(pool),
       recomputation_(recomputation),
@@ -20,16 +20,6 @@ CpuLayers<T>::CpuLayers(const ModelConfig& config, int64_t num_token_ids, Thread
       memory_(std::make_shared<ActivationPool>()),
       states_(config.num_hidden_layers + 1),
       kept_(config.num_hidden_layers) {}
-
-template <typename T>
-void CpuLayers<T>::Bind(std::vector<const T*> weights, std::vector<T*> gradients) {
-  WS_CHECK(static_cast<int>(weights.size()) == layout_.num_buffers() &&
-           (gradients.empty() || gradients.size() == weights.size()))
-      << weights.size() << " buffers of weights and " << gradients.size() << " of gradients for a layout of "
-      << layout_.num_buffers();
-  weights_ = std::move(weights);
-  gradients_ = std::move(gradients);
-}
 
 template <typename T>
 typename CpuLayers<T>::Block CpuLayers<T>::TakeZeros(int64_t size) {

@@ -7,7 +7,7 @@
 
 #include "core/kernels/thread_pool.h"
 #include "core/model/training/activation_pool.h"
-#include "core/model/training/layer_compute.h"
+#include "core/model/training/bound_layers.h"
 #include "core/model/training/layer_training.h"
 #include "core/model/training/recomputation.h"
 #include "core/model/training/token_scoring.h"
@@ -16,17 +16,12 @@ namespace warpsmith {
 
 // T is float or double. Scores and gradients have the same bits for each number of threads and each recomputation.
 template <typename T>
-class CpuLayers final : public LayerCompute {
+class CpuLayers final : public BoundLayers<T, T> {
  public:
   // `pool` outlives this; null: the calling thread alone. `num_token_ids`: the ids that the tokenizer has; rows of the
   // head behind them are padding, in no softmax and without a gradient.
   CpuLayers(const ModelConfig& config, int64_t num_token_ids, ThreadPool* pool, Recomputation recomputation);
 
-  // Names the flat buffers of the passes to come, by their index in the layout of the configuration: the weights, and
-  // where the gradient is added, which may be empty without a backward pass. They outlive the passes.
-  void Bind(std::vector<const T*> weights, std::vector<T*> gradients);
-
-  int64_t num_layers() const override { return layout_.config().num_hidden_layers; }
   absl::Status Begin(const ScoredBatch& batch, bool keeps_activations) override;
   absl::Status Embed() override;
   absl::Status ForwardLayer(int64_t layer) override;
@@ -39,6 +34,10 @@ class CpuLayers final : public LayerCompute {
   void Logits(T* logits);
 
  private:
+  using BoundLayers<T, T>::layout_;
+  using BoundLayers<T, T>::weights_;
+  using BoundLayers<T, T>::gradients_;
+
   // Activations [T, D], or of a layer.
   using Block = ActivationPool::Block;
 
@@ -57,15 +56,12 @@ class CpuLayers final : public LayerCompute {
   int head_buffer() const;
   int64_t head_offset() const;
 
-  const ParameterLayout layout_;
   const int64_t num_token_ids_;
   ThreadPool* const pool_;
   const Recomputation recomputation_;
   LayerTraining<T> layer_;
   TokenScoring<T> scoring_;
   std::shared_ptr<ActivationPool> memory_;
-  std::vector<const T*> weights_;
-  std::vector<T*> gradients_;
 
   // State of the pass under way.
   const ScoredBatch* batch_ = nullptr;

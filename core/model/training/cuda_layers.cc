@@ -43,7 +43,7 @@ absl::Status CheckModel(const ModelConfig& c) {
 template <typename T>
 CudaLayers<T>::CudaLayers(const ModelConfig& config, const CudaLayersOptions& options,
                           TrainingAttention<T>& attention, cudaStream_t stream)
-    : layout_(config),
+    : BoundLayers<T, float>(config),
       options_(options),
       attention_(attention),
       stream_(stream),
@@ -67,16 +67,6 @@ absl::StatusOr<std::unique_ptr<CudaLayers<T>>> CudaLayers<T>::Create(const Model
       layers->handle_, CublasWorkspace{layers->workspace_.get(), static_cast<size_t>(kWorkspaceBytes)});
   layers->head_.emplace(config, options.num_token_ids, options.head_rows_max, *layers->products_, stream);
   return layers;
-}
-
-template <typename T>
-void CudaLayers<T>::Bind(std::vector<const T*> weights, std::vector<float*> gradients) {
-  WS_CHECK(static_cast<int>(weights.size()) == layout_.num_buffers() &&
-           (gradients.empty() || gradients.size() == weights.size()))
-      << weights.size() << " buffers of weights and " << gradients.size() << " of gradients for a layout of "
-      << layout_.num_buffers();
-  weights_ = std::move(weights);
-  gradients_ = std::move(gradients);
 }
 
 // The batch.
@@ -134,9 +124,9 @@ absl::Status CudaLayers<T>::Begin(const ScoredBatch& batch, bool keeps_activatio
   keeps_ = keeps_activations;
   waits_ = keeps_ ? options_.recomputation : Recomputation::kLayer;
   batch_.Begin(batch, /*sorts=*/keeps_, layout_.config().vocab_size, options_.num_token_ids);
-  states_.assign(keeps_ ? num_layers() + 1 : 2, nullptr);
+  states_.assign(keeps_ ? this->num_layers() + 1 : 2, nullptr);
   kept_.clear();
-  kept_.resize(keeps_ ? num_layers() : 1);
+  kept_.resize(keeps_ ? this->num_layers() : 1);
   RETURN_IF_ERROR(activations_.Arrange([&] { Place(); }));
   RETURN_IF_ERROR(batch_.Upload(stream_));
   return ReserveRotary();
@@ -268,7 +258,7 @@ CudaHeadWeights<T> CudaLayers<T>::HeadWeights() const {
 template <typename T>
 absl::Status CudaLayers<T>::Score(RowScores* scores) {
   std::vector<float> log_probs, entropies;
-  RETURN_IF_ERROR(head_->Score(HeadWeights(), State(num_layers()), &log_probs, &entropies));
+  RETURN_IF_ERROR(head_->Score(HeadWeights(), State(this->num_layers()), &log_probs, &entropies));
   scores->log_probs.assign(num_tokens(), 0.0);
   scores->entropies.assign(num_tokens(), 0.0);
   for (int64_t i = 0; i < batch_.num_scored(); ++i) {

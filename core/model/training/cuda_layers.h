@@ -19,10 +19,10 @@
 #include "core/model/layer_weights.h"
 #include "core/model/parameter_layout.h"
 #include "core/model/rotary_table.h"
+#include "core/model/training/bound_layers.h"
 #include "core/model/training/cuda_batch.h"
 #include "core/model/training/cuda_head.h"
 #include "core/model/training/device_arena.h"
-#include "core/model/training/layer_compute.h"
 #include "core/model/training/recomputation.h"
 #include "core/model/training/training_attention.h"
 
@@ -37,7 +37,7 @@ struct CudaLayersOptions {
 // T is __nv_bfloat16, or float for tests: what weights and activations are stored in. Sums of weights' gradients are
 // float32. A pass repeated gives the same bits where the attention's does.
 template <typename T>
-class CudaLayers final : public LayerCompute {
+class CudaLayers final : public BoundLayers<T, float> {
  public:
   // On the current device, in `stream`; this and `attention` outlive the result. INVALID_ARGUMENT for a model that the
   // kernels do not take: hidden_size or vocab_size no multiple of 8, head_dim none of 4 or above 256.
@@ -47,11 +47,6 @@ class CudaLayers final : public LayerCompute {
                                                             cudaStream_t stream);
   ~CudaLayers() override;
 
-  // Names the flat buffers of the passes to come, by their index in the layout of the configuration: the weights, and
-  // where the gradient is added, which may be empty without a backward pass. Device memory that outlives the passes.
-  void Bind(std::vector<const T*> weights, std::vector<float*> gradients);
-
-  int64_t num_layers() const override { return layout_.config().num_hidden_layers; }
   absl::Status Begin(const ScoredBatch& batch, bool keeps_activations) override;
   absl::Status Embed() override;
   absl::Status ForwardLayer(int64_t layer) override;
@@ -61,6 +56,10 @@ class CudaLayers final : public LayerCompute {
   absl::Status BackwardEmbedding() override;
 
  private:
+  using BoundLayers<T, float>::layout_;
+  using BoundLayers<T, float>::weights_;
+  using BoundLayers<T, float>::gradients_;
+
   // A layer's own arrays, or those that all layers share.
   struct Kept {
     T* qkv = nullptr;      // [T, P] before norm and rotation
@@ -112,7 +111,6 @@ class CudaLayers final : public LayerCompute {
   absl::Status BackwardAttention(const LayerPointers<const T>& weights, const LayerPointers<float>& gradients,
                                  int64_t layer, Kept& kept);
 
-  const ParameterLayout layout_;
   const CudaLayersOptions options_;
   TrainingAttention<T>& attention_;
   const cudaStream_t stream_;
@@ -123,8 +121,6 @@ class CudaLayers final : public LayerCompute {
   RotaryTable<float> rotary_;
   DeviceMemory rotary_memory_;
   int64_t num_positions_ = 0;
-  std::vector<const T*> weights_;
-  std::vector<float*> gradients_;
 
   // State of the pass under way.
   CudaBatch batch_;

@@ -55,7 +55,7 @@ absl::Status CudaTrainer::Allocate(int device) {
   return absl::OkStatus();
 }
 
-// Nothing that is still launched may read memory that is given back.
+// Waits, so that no kernel under way reads memory that is given back.
 CudaTrainer::~CudaTrainer() {
   if (stream_ != nullptr) (void)Await();
 }

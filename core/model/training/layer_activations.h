@@ -11,8 +11,8 @@
 
 namespace warpsmith {
 
-// Holds a layer's activations for the backward pass, in memory of the caller. Those that wait are kept; the others are
-// written again in the backward pass, in memory that all layers may share.
+// Holds a layer's activations for the backward pass, in memory of the caller. Those that wait are kept; all other
+// ones are written again in the backward pass, in memory that all layers may share.
 template <typename T>
 struct LayerActivations {
   T* qkv;          // [T, P] before norm and rotation

@@ -32,7 +32,7 @@ struct ModelTrainerOptions {
 // The weights of a pass: those in training, or those that KeepReference kept.
 enum class PassWeights { kPresent, kReference };
 
-// What a checkpoint holds: flat buffers of the layout, in float32 whatever the device stores.
+// Names the parts of a checkpoint: flat buffers of the layout, in float32 whatever the device stores.
 enum class StateSet { kWeights, kFirstMoment, kSecondMoment, kReference };
 
 // Returns the name of the set's file in a checkpoint.
@@ -62,7 +62,7 @@ class ModelTrainer {
   virtual absl::Status VisitGradients(absl::FunctionRef<absl::Status(at::Tensor&)> visit) = 0;
 
   // Scales the gradient down to gradient_norm_max, updates the weights and clears the sums. Returns the norm before.
-  // Where that is not finite, weights, moments and num_steps stay as they are.
+  // A norm that is not finite leaves weights, moments and num_steps as they are.
   absl::StatusOr<double> Step(double learning_rate, MatrixUpdate matrices = MatrixUpdate::kAdamW);
   // Updates since the moments were zeros.
   int64_t num_steps() const { return num_steps_; }

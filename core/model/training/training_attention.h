@@ -28,7 +28,7 @@ struct AttentionShape {
 template <typename T>
 struct AttentionHeads {
   const T* queries = nullptr;  // [T, H, h], normed and rotated
-  const T* keys = nullptr;     // [T, K, h], likewise
+  const T* keys = nullptr;     // [T, K, h], normed and rotated
   const T* values = nullptr;   // [T, K, h]
 };
 

@@ -20,7 +20,7 @@
 namespace warpsmith {
 
 struct TrainingModelOptions {
-  // Where the parameters lie. Kernels compute float32 and float64 on a CPU; operators these and bfloat16 anywhere.
+  // The device of the parameters. Kernels compute float32 and float64 on a CPU, operators also bfloat16 and on a GPU.
   Placement placement;
   // Threads of the CPU kernels; must outlive the model. Null: the calling thread alone. Results do not depend on it.
   ThreadPool* pool = nullptr;

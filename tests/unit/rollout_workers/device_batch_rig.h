@@ -102,7 +102,7 @@ struct Rig {
   int num_drawn = 0;
 };
 
-// Whether `sample` of `job` is what decoding it alone with `weights` gives.
+// Returns whether `sample` of `job` is what decoding it alone with `weights` gives.
 inline bool IsAsAlone(const FinishedSample& sample, const GenerationJob& job, uint64_t weights) {
   std::vector<int32_t> tokens = job.groups[sample.task_index].prompt_token_ids;
   for (size_t i = 0; i < sample.answer_token_ids.size(); ++i) {

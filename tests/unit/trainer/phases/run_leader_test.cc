@@ -110,7 +110,7 @@ TEST_CASE("a worker that cannot take a GPU's memory gets that version, and those
   CHECK(rig.worker.transports[1] != "cuda_memory");
   CHECK(rig.worker.transports[2] == rig.worker.transports[1]);
   CHECK(rig.worker.versions == std::vector<uint64_t>{0, 1});
-  // What a file does not bring either is an error.
+  // A worker that takes neither memory nor file is an error.
   rig.worker.file_status = {grpc::StatusCode::INVALID_ARGUMENT, "it is another model"};
   CHECK(absl::IsInvalidArgument((*leader)->Publish()));
 }

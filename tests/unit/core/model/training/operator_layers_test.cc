@@ -9,7 +9,7 @@
 namespace warpsmith {
 namespace {
 
-// That it is right is what cpu_layers_test.cc and the library transformers show.
+// cpu_layers_test.cc and the library transformers show that it is right.
 TEST_CASE("what LibTorch throws is an error with its message, and the next pass goes on") {
   const ModelConfig config = OddConfig();
   Parameters parameters{ParameterLayout(config)};

@@ -1,4 +1,4 @@
-// What trainers on the CPU and on a GPU have in common, for tests of either.
+// Weights, batches and losses for tests of a trainer on the CPU and on a GPU.
 #ifndef WARPSMITH_TESTS_UNIT_CORE_MODEL_TRAINING_TRAINER_FIXTURE_H_
 #define WARPSMITH_TESTS_UNIT_CORE_MODEL_TRAINING_TRAINER_FIXTURE_H_
 
