@@ -103,17 +103,24 @@ void AddTiming(const v1::Timing& timing, Rows* rows) {
       "speed-up",
       absl::StrFormat("%.3f [%.3f, %.3f]%s", timing.speedup(), timing.speedup_low(), timing.speedup_high(),
                       timing.distinguishable() ? "" : ", not distinguishable from 1"));
-  rows->emplace_back("libraries", timing.libraries_withheld() ? "withheld: all work is the program's own"
-                                                              : "at hand: samples tell whose work it was");
+}
+
+void AddCredit(const v1::Grade& grade, Rows* rows) {
+  if (!grade.has_credit()) return;
+  const v1::Credit& credit = grade.credit();
+  rows->emplace_back("credit", absl::StrFormat("%.3f: %s", credit.speedup(), Escape(credit.condition())));
+  if (credit.library_share() == 0) return;
+  rows->emplace_back("", absl::StrFormat("%.2f x %.3f of own speed + %.2f x %.3f of the reference's time saved",
+                                         1 - credit.library_share(), credit.own(), credit.library_share(),
+                                         credit.saved()));
 }
 
 void AddProfile(const v1::Profile& profile, Rows* rows) {
   if (profile.num_samples() == 0) return;
   rows->emplace_back(
-      "profile", absl::StrFormat("%.0f %% own code, %.0f %% torch, %.0f %% blas (%d samples), %d threads, "
-                                 "%d-bit vectors, %.1f of %.1f GB/s, %s-bound",
-                                 100 * profile.own_code_share(), 100 * profile.torch_share(),
-                                 100 * profile.blas_share(), profile.num_samples(), profile.num_threads(),
+      "profile", absl::StrFormat("%.0f %% own code (%d samples), %d threads, %d-bit vectors, "
+                                 "%.1f of %.1f GB/s, %s-bound",
+                                 100 * profile.own_code_share(), profile.num_samples(), profile.num_threads(),
                                  profile.vector_bits(), profile.gigabytes_per_second(),
                                  profile.gigabytes_per_second_ceiling(), profile.bound()));
 }

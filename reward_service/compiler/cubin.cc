@@ -22,6 +22,9 @@ constexpr uint8_t kAbiVersion13 = 8;
 constexpr uint8_t kEntryMask = 0x10;        // of a symbol's st_other: a kernel
 constexpr int kReservedSharedBytes = 1024;  // at the begin of a block's shared memory, since sm_90
 constexpr size_t kSymbolBytesMax = 4096;
+// EXIT of sm_70 and later, as ptxas writes and nvdisasm reads it: 0x794d and 0x000fea0003800000, little-endian.
+constexpr char kExit[] = "\x4d\x79\0\0\0\0\0\0\0\0\x80\x03\0\xea\x0f";
+static_assert(sizeof(kExit) == kInstructionBytes);
 
 // .nv.info is a list of {form, attribute, two bytes}. Behind form 4 follow as many bytes as the two say;
 // those of these attributes are a symbol's index and a figure.
@@ -74,7 +77,6 @@ struct Resources {
 };
 
 absl::StatusOr<Elf64_Ehdr> ReadHeader(std::string_view bytes) {
-  if (bytes.size() > kCubinBytesMax) return Malformed(absl::StrCat(bytes.size(), " bytes are too many"));
   if (bytes.size() < sizeof(Elf64_Ehdr)) return Malformed("it has no ELF header");
   const auto header = Copy<Elf64_Ehdr>(bytes, 0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return Malformed("it is no ELF file");
@@ -84,12 +86,16 @@ absl::StatusOr<Elf64_Ehdr> ReadHeader(std::string_view bytes) {
   if (header.e_machine != kCudaMachine) {
     return Malformed(absl::StrCat("its machine is ", header.e_machine, ", CUDA's is ", kCudaMachine));
   }
+  return header;
+}
+
+absl::Status CheckVersion(const Elf64_Ehdr& header) {
   const uint8_t version = header.e_ident[EI_ABIVERSION];
   if (version != kAbiVersion12 && version != kAbiVersion13) {
     return Malformed(absl::StrCat("its ABI version is ", version, ", CUDA 12 has ", kAbiVersion12,
                                   " and CUDA 13 has ", kAbiVersion13));
   }
-  return header;
+  return absl::OkStatus();
 }
 
 int ArchitectureOf(const Elf64_Ehdr& header) {
@@ -173,10 +179,46 @@ const Section* Find(const std::vector<Section>& sections, uint32_t type, std::st
   return found == sections.end() ? nullptr : &*found;
 }
 
+bool IsKernel(const Elf64_Sym& symbol) {
+  const bool is_entry = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && (symbol.st_other & kEntryMask) != 0;
+  return is_entry && symbol.st_shndx != SHN_UNDEF;  // which is of another file
+}
+
+// As EmptyKernels(), of the cubin at `start`; an error where there is none.
+absl::StatusOr<int> EmptyKernelsAt(size_t start, std::string* bytes) {
+  const std::string_view cubin = std::string_view(*bytes).substr(start);
+  ASSIGN_OR_RETURN(const Elf64_Ehdr header, ReadHeader(cubin));
+  ASSIGN_OR_RETURN(const std::vector<Section> sections, ReadSections(cubin, header));
+  const Section* const symbols = Find(sections, SHT_SYMTAB, ".symtab");
+  if (symbols == nullptr) return Malformed("it lacks .symtab");
+  int num_kernels = 0;
+  for (size_t i = 0; i < symbols->data.size() / sizeof(Elf64_Sym); ++i) {
+    const auto symbol = Copy<Elf64_Sym>(symbols->data, i * sizeof(Elf64_Sym));
+    if (!IsKernel(symbol)) continue;
+    if (symbol.st_shndx >= sections.size()) return Malformed("a kernel lies in no section");
+    const Section& code = sections[symbol.st_shndx];
+    RETURN_IF_ERROR(Part(code.data, symbol.st_value, kInstructionBytes, "a kernel").status());
+    bytes->replace(start + code.header.sh_offset + symbol.st_value, kInstructionBytes, kExit, kInstructionBytes);
+    ++num_kernels;
+  }
+  return num_kernels;
+}
+
 }  // namespace
 
+int EmptyKernels(std::string* bytes) {
+  int num_kernels = 0;
+  constexpr std::string_view kMagic(ELFMAG, SELFMAG);
+  for (size_t start = bytes->find(kMagic); start != bytes->npos; start = bytes->find(kMagic, start + 1)) {
+    num_kernels += EmptyKernelsAt(start, bytes).value_or(0);  // none in the library's own header
+  }
+  return num_kernels;
+}
+
 absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes) {
+  if (bytes.size() > kCubinBytesMax) return Malformed(absl::StrCat(bytes.size(), " bytes are too many"));
   ASSIGN_OR_RETURN(const Elf64_Ehdr header, ReadHeader(bytes));
+  RETURN_IF_ERROR(CheckVersion(header));
   ASSIGN_OR_RETURN(const std::vector<Section> sections, ReadSections(bytes, header));
   const Section* const symbols = Find(sections, SHT_SYMTAB, ".symtab");
   const Section* const info = Find(sections, SHT_LOPROC, ".nv.info");
@@ -190,8 +232,7 @@ absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes) {
   size_t code_bytes = 0;
   for (size_t i = 0; i < num_symbols && facts.kernels.size() < kCubinKernelsMax; ++i) {
     const auto symbol = Copy<Elf64_Sym>(symbols->data, i * sizeof(Elf64_Sym));
-    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || (symbol.st_other & kEntryMask) == 0) continue;
-    if (symbol.st_shndx == SHN_UNDEF) continue;  // of another file
+    if (!IsKernel(symbol)) continue;
     if (symbol.st_shndx >= sections.size()) return Malformed("a kernel lies in no section");
     // A section has one kernel. Were it read for many, the work would have no bound.
     code_bytes += sections[symbol.st_shndx].data.size();

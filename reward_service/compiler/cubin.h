@@ -1,4 +1,4 @@
-// What a cubin (the ELF file that ptxas writes for one GPU architecture) says of its kernels. A program
+// What a cubin (the ELF file that ptxas writes for one GPU architecture) says of its kernels, and emptying them. A program
 // has influence on every byte of it, so nothing in it is believed: it is read within bounds or refused.
 #ifndef WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_H_
 #define WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_H_
@@ -36,6 +36,11 @@ struct CubinFacts {
 // Reads a cubin of CUDA 12 or 13. INVALID_ARGUMENT with the reason when it is none, is larger than
 // kCubinBytesMax, or contradicts itself. Takes time in proportion to its size.
 absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes);
+
+// Makes every kernel return at once: writes EXIT over its first instruction, in each cubin that lies uncompressed in
+// `bytes`, a library's file or a cubin. Returns the number of kernels. A malformed cubin, which no driver takes, is left
+// as far as it cannot be read.
+int EmptyKernels(std::string* bytes);
 
 }  // namespace warpsmith
 

@@ -13,8 +13,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr char kDelegationFamily[] = "delegated-work";
-
 const CandidateLanguage& OwnLanguage(const PreparedRequest& prepared) {
   return LanguageOf(prepared.request.candidate().language());
 }
@@ -26,20 +24,8 @@ bool IsUnchangedCopy(const PreparedRequest& prepared) {
          language.is_renamed_copy(prepared.source, previous);
 }
 
-// Applies the share of the candidate's own code; returns what it earned.
-Credit ApplyCredit(const v1::Task& task, v1::Grade* grade) {
-  if (grade->verdict() != v1::VERDICT_CORRECT) return {};
-  Credit credit = ComputeCredit(grade->timing(), grade->profile(), task);
-  if (credit.rule == CreditRule::kHack) {
-    grade->set_verdict(v1::VERDICT_HACK);
-    grade->set_verdict_reason(credit.condition);
-    grade->set_hack_family(kDelegationFamily);
-  }
-  return credit;
-}
-
 v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& measurement,
-                    const v1::Grade& grade, const Credit& credit) {
+                    const v1::Grade& grade) {
   if (grade.verdict() != v1::VERDICT_CORRECT) return NeutralRubric();
   const v1::Task& task = prepared.request.task();
   RubricInputs inputs;
@@ -47,7 +33,7 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& meas
   inputs.language = prepared.request.candidate().language();
   inputs.timing = grade.timing();
   inputs.profile = grade.profile();
-  inputs.credit = credit;
+  inputs.credit = grade.credit();
   inputs.num_lane_cores = measurement.advice_facts().num_lane_cores();
   inputs.kernels = KernelFactsOf(grade);
   if (task.skill() == v1::SKILL_OPTIMISE) {
@@ -65,12 +51,13 @@ std::optional<double> CompileSpeedup(const v1::Timing& timing) {
   return std::nullopt;
 }
 
-void SetReward(const PreparedRequest& prepared, const Credit& credit, v1::Grade* grade) {
+void SetReward(const PreparedRequest& prepared, v1::Grade* grade) {
   RewardInputs inputs;
   inputs.verdict = grade->verdict();
   inputs.compiled = grade->compile().succeeded() || !grade->compile().attempted();
   inputs.speedup = grade->timing().speedup();
-  inputs.credited_speedup = credit.speedup;
+  inputs.credited_speedup = grade->credit().speedup();
+  inputs.library_share = grade->credit().library_share();
   inputs.rubric_total = grade->rubric().total();
   inputs.skill = prepared.request.task().skill();
   inputs.compile_speedup = CompileSpeedup(grade->timing());
@@ -107,15 +94,15 @@ v1::Grade MergeGrade(const PreparedRequest& prepared, const v1::Measurement& mea
   grade.set_task_id(task.id());
   grade.set_source(prepared.source);
   grade.set_source_sha256(prepared.source_sha256);
-  const Credit credit = ApplyCredit(task, &grade);
+  if (grade.verdict() == v1::VERDICT_CORRECT) *grade.mutable_credit() = ComputeCredit(grade.timing(), task);
   const SourceFacts facts = OwnLanguage(prepared).read_facts(prepared.source);
-  *grade.mutable_rubric() = RubricOf(prepared, measurement, grade, credit);
+  *grade.mutable_rubric() = RubricOf(prepared, measurement, grade);
   if (opinion != nullptr && grade.verdict() == v1::VERDICT_CORRECT) {
     LowerRubric(*opinion, grade.mutable_rubric());
   }
-  SetReward(prepared, credit, &grade);
+  SetReward(prepared, &grade);
   DemoteWithoutReward(&grade);
-  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.advice_facts(), credit);
+  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.advice_facts());
   return grade;
 }
 

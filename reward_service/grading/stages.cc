@@ -282,12 +282,12 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   request.task = {flight.prepared->task_key, flight.prepared->request.task().reference_source()};
   request.limits = options_.limits;
   request.timing = options_.timing;
-  request.timing.num_deciding_samples = NumDecidingSamples();
+  request.with_blas = flight.prepared->with_blas;
+  request.with_torch = flight.prepared->with_torch;
   request.with_streams = flight.prepared->with_streams;
   if (IsNative(*flight.prepared)) {
     request.kind = CandidateKind::kNative;
     request.library_fd = flight.library->get();
-    request.with_blas = flight.prepared->with_blas;
   } else {
     request.kind = CandidateKind::kKernelBenchPython;
     request.source = flight.prepared->source;

@@ -77,9 +77,9 @@ extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
   warpsmith::NameBuffer(warpsmith::jail::Crash::kInput, start, num_bytes);
 }
 
-// See withheld_pages.h.
-extern "C" int warpsmith_prepare_learning(char* error, size_t error_bytes) {
-  return Report(warpsmith::PrepareLearning(), error, error_bytes);
+// See withheld_pages.h; `kept`, a line each.
+extern "C" int warpsmith_prepare_learning(const char* kept, char* error, size_t error_bytes) {
+  return Report(warpsmith::PrepareLearning(absl::StrSplit(kept, '\n', absl::SkipEmpty())), error, error_bytes);
 }
 
 extern "C" int warpsmith_learn_pages(char* error, size_t error_bytes) {
@@ -97,10 +97,12 @@ extern "C" int warpsmith_withhold_pages(char* error, size_t error_bytes) {
   return Report(warpsmith::WithholdPages(), error, error_bytes);
 }
 
-// See fat_binaries.h; `unused`, a line each.
-extern "C" int warpsmith_find_fat_binaries(const char* unused, char* error, size_t error_bytes) {
-  return Report(warpsmith::FindFatBinaries(absl::StrSplit(unused, '\n', absl::SkipEmpty())), error,
-                error_bytes);
+// See fat_binaries.h; `unused` and `kept`, a line each.
+extern "C" int warpsmith_find_fat_binaries(const char* unused, const char* kept, char* error,
+                                           size_t error_bytes) {
+  return Report(warpsmith::FindFatBinaries(absl::StrSplit(unused, '\n', absl::SkipEmpty()),
+                                           absl::StrSplit(kept, '\n', absl::SkipEmpty())),
+                error, error_bytes);
 }
 
 extern "C" int warpsmith_withhold_fat_binaries(char* error, size_t error_bytes) {

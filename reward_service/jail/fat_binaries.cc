@@ -163,13 +163,15 @@ absl::Status PutZeros(const Part& part) {
 
 }  // namespace
 
-absl::Status FindFatBinaries(const std::set<std::string>& unused) {
+absl::Status FindFatBinaries(const std::set<std::string>& unused, const std::set<std::string>& kept) {
   std::vector<Library> libraries;
   dl_iterate_phdr(AppendLibrary, &libraries);
   Kernels found;
   for (const Library& library : libraries) {
     std::error_code error;
-    const bool is_unused = unused.count(std::filesystem::canonical(library.path, error).string()) != 0;
+    const std::string path = std::filesystem::canonical(library.path, error).string();
+    if (kept.count(path) != 0) continue;
+    const bool is_unused = unused.count(path) != 0;
     const absl::Status status = AppendKernels(library, is_unused, &found);
     if (!status.ok())
       return absl::InternalError(absl::StrCat("sections of ", library.path, ": ", status.message()));

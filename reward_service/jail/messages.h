@@ -115,6 +115,7 @@ struct Loaded : ToReferee {
   static constexpr IntegerField call_us{"call_us", 0, INT32_MAX, 0};
   // What the reference's constructor took.
   static constexpr IntegerField construction_us{"construction_us", 0, INT32_MAX, 0};
+  static constexpr NumberField product_share{"product_share", 0, 1, 0};
 };
 
 struct Window : ToOracle {

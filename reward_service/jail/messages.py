@@ -122,6 +122,7 @@ class Loaded(Message):
     num_other_inputs: int
     call_us: int
     construction_us: int
+    product_share: float
 
 
 @dataclass

@@ -55,7 +55,6 @@ struct Effort {
   static constexpr Trusted<int> num_instances_max{"num_instances_max"};
   static constexpr Trusted<int> num_rounds_max{"num_rounds_max"};
   static constexpr Trusted<double> relative_width_max{"relative_width_max"};
-  static constexpr Trusted<int> num_deciding_samples{"num_deciding_samples"};
   static constexpr Trusted<std::vector<std::string>> baselines{"baselines"};  // ReferenceForm::key
 };
 
@@ -87,7 +86,8 @@ struct Judge : ToReferee {
   static constexpr TextField kind{"kind", 16};
   static constexpr char kNative[] = "native";
   static constexpr char kPython[] = "python";
-  static constexpr Trusted<bool> with_blas{"with_blas"};  // cuBLAS and cuDNN are in the jail
+  static constexpr Trusted<bool> with_blas{"with_blas"};
+  static constexpr Trusted<bool> with_torch{"with_torch"};
   static constexpr Trusted<bool> with_streams{"with_streams"};
   static constexpr Trusted<nlohmann::json> limits{"limits"};
   static constexpr Trusted<nlohmann::json> timing{"timing"};

@@ -145,8 +145,9 @@ bool IsKeptWhole(absl::string_view path) {
                      [&](const char* prefix) { return absl::StartsWith(name, prefix); });
 }
 
-absl::Status PrepareLearning() {
+absl::Status PrepareLearning(const std::set<std::string>& kept) {
   segments = LoadedSegments();
+  for (Segment& segment : segments) segment.whole |= kept.count(segment.path) != 0;
   size_t num_pages = 0;
   for (const Segment& segment : segments) num_pages += segment.whole ? 0 : NumPages(segment);
   void* const shared = mmap(nullptr, num_pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

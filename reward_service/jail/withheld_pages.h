@@ -7,6 +7,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_WITHHELD_PAGES_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_WITHHELD_PAGES_H_
 
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,8 +19,9 @@ namespace warpsmith {
 // libraries, and what only describes tensors or leads to them.
 bool IsKeptWhole(absl::string_view path);
 
-// Takes down which libraries are loaded. Later ones are not withheld.
-absl::Status PrepareLearning();
+// Takes down which libraries are loaded. Later ones are not withheld. All code of those in `kept`, by the real paths of
+// their files, stays, too.
+absl::Status PrepareLearning(const std::set<std::string>& kept = {});
 
 // In a child: no code that is not kept whole is executable any more, but a page that is executed becomes so,
 // for good, and is remembered where the parent sees it.

@@ -1,7 +1,8 @@
 """The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
-Started confined, as `python -I -B zygote.py SOCKET SHARE [LIBCUDA [LIBCUPTI]]`, these two for children with a GPU. For
-every `fork` with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
+Started confined, as `python -I -B zygote.py SOCKET SHARE PRODUCTS [LIBCUDA [LIBCUPTI [LIBRARY...]]]`. PRODUCTS is
+"products" where libraries may do products in sealed jails, else empty; the rest is for children with a GPU, LIBCUPTI may
+be empty, and each LIBRARY may compute in sealed jails. For every `fork` with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
 """
 
 from __future__ import annotations
@@ -194,9 +195,12 @@ def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
     gpu_tensors.open_gpu(sealed=True)
 
 
-def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL, *, on_gpu: bool) -> dict[str, Any]:
-    """Finds out in a child which code of the loaded libraries the permitted operators execute."""
-    _call(library.warpsmith_prepare_learning)
+def learn_permitted_code(
+    library: ctypes.CDLL, facade: ctypes.CDLL, kept: list[str], *, products: bool, on_gpu: bool
+) -> dict[str, Any]:
+    """Finds out in a child which code of the loaded libraries the permitted operators execute, and the products. All
+    code of the files `kept` stays."""
+    _call(library.warpsmith_prepare_learning, "\n".join(kept).encode())
     child = os.fork()
     if child == 0:
         status = 1
@@ -207,6 +211,10 @@ def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL, *, on_gpu: b
                 _open_gpu_as_jails_do(library)
             _call(library.warpsmith_learn_pages)
             permitted.run_all(facade, on_gpu=on_gpu)
+            if products:
+                import products as of_products
+
+                of_products.run_all(on_gpu=on_gpu)
             status = 0
         except BaseException:  # noqa: BLE001 - told by the status
             traceback.print_exc()
@@ -249,19 +257,22 @@ def main() -> int:
     # Extensions that were compiled without Torch's headers find this by its name.
     facade = ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
     load_what_candidates_need()
-    on_gpu = len(sys.argv) > 3
+    products = sys.argv[3] == "products"
+    on_gpu = len(sys.argv) > 4
+    kept = sys.argv[6:]
     triton_version = ""
     if on_gpu:
-        ctypes.CDLL(sys.argv[3])  # in a sealed jail no file is code
+        for path in (sys.argv[4], *kept):
+            ctypes.CDLL(path)  # in a sealed jail no file is code
         triton_version = triton_kernels.import_triton()
-    if len(sys.argv) > 4:
-        load_cupti(library, sys.argv[4])
+    if len(sys.argv) > 5 and sys.argv[5]:
+        load_cupti(library, sys.argv[5])
     gc.collect()
     gc.freeze()
-    code = learn_permitted_code(library, facade, on_gpu=on_gpu)
+    code = learn_permitted_code(library, facade, kept, products=products, on_gpu=on_gpu)
     if on_gpu:
         unused = [path for path, pages in code.items() if pages == []]
-        _call(library.warpsmith_find_fat_binaries, "\n".join(unused).encode())
+        _call(library.warpsmith_find_fat_binaries, "\n".join(unused).encode(), "\n".join(kept).encode())
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
     packet.send(channel, Warm(code, torch.__version__, capability, triton_version))

@@ -74,8 +74,7 @@ std::string OriginText(const v1::Profile& profile) {
     return absl::StrFormat("%d samples, too few to tell", profile.num_samples());
   }
   return absl::StrFormat(
-      "own code %.0f %%, torch %.0f %%, blas %.0f %%, libc and libm %.0f %%, kernel %.0f %% of %d samples",
-      100 * profile.own_code_share(), 100 * profile.torch_share(), 100 * profile.blas_share(),
+      "own code %.0f %%, libc and libm %.0f %%, kernel %.0f %% of %d samples", 100 * profile.own_code_share(),
       100 * profile.libc_share(), 100 * profile.kernel_share(), profile.num_samples());
 }
 

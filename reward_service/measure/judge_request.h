@@ -58,8 +58,6 @@ struct TimingEffort {
   int num_instances_max = 9;
   int num_rounds_max = kRoundsMax;  // of an instance; slow candidates get one
   double relative_width_max = 0.05;
-  // Of a program that had libraries; fewer ask for another instance, too.
-  int num_deciding_samples = 0;
   // On a GPU: keys of the ReferenceForms that are timed beside the eager one, once a task.
   std::vector<std::string> baselines = {};
 };
@@ -69,7 +67,10 @@ struct JudgeRequest {
   CandidateKind kind = CandidateKind::kNative;
   // kNative: file descriptor of the shared library; borrowed, read from offset 0, any regular file or memfd.
   int library_fd = -1;
-  bool with_blas = false;     // on a GPU: it is linked to cuBLAS and cuDNN, and its jail has them
+  // The task allows products of matrices and convolutions by libraries: a native program is linked to cuBLAS and cuDNN
+  // on a GPU, and a Python program is judged first where they run.
+  bool with_blas = false;
+  bool with_torch = false;    // the task allows a Python program all libraries
   bool with_streams = false;  // on a GPU: it may have kernels run beside each other
   // kKernelBenchPython: the program, and libraries for its ExtensionRecords in their order (borrowed
   // descriptors).

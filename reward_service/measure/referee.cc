@@ -108,6 +108,7 @@ class RefereeClient : public Referee {
                                  {Message::verify_only, request.verify_only},
                                  {Message::another_follows, request.another_follows},
                                  {Message::with_blas, request.with_blas},
+                                 {Message::with_torch, request.with_torch},
                                  {Message::with_streams, request.with_streams}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(fields), descriptors, deadline, Late::kBreaks));

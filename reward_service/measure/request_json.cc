@@ -137,7 +137,6 @@ nlohmann::json ToJson(const TimingEffort& timing) {
           {Effort::num_instances_max, timing.num_instances_max},
           {Effort::num_rounds_max, timing.num_rounds_max},
           {Effort::relative_width_max, timing.relative_width_max},
-          {Effort::num_deciding_samples, timing.num_deciding_samples},
           {Effort::baselines, timing.baselines}};
 }
 
@@ -146,7 +145,6 @@ TimingEffort TimingFromJson(const nlohmann::json& fields) {
           .num_instances_max = Read(fields, Effort::num_instances_max),
           .num_rounds_max = Read(fields, Effort::num_rounds_max),
           .relative_width_max = Read(fields, Effort::relative_width_max),
-          .num_deciding_samples = Read(fields, Effort::num_deciding_samples),
           .baselines = Read(fields, Effort::baselines)};
 }
 

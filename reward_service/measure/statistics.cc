@@ -79,15 +79,6 @@ double MedianError(std::vector<double> values) {
   return (values[values.size() - 1 - low] - values[low]) / 2;
 }
 
-double MiddleMean(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  const auto quarter = static_cast<std::ptrdiff_t>(values.size() / 4);
-  const auto size = static_cast<std::ptrdiff_t>(values.size());
-  return std::accumulate(values.begin() + quarter, values.end() - quarter, 0.0) /
-         static_cast<double>(size - 2 * quarter);
-}
-
 double StudentQuantile(int freedom) {
   const double z = kNormalQuantile, z2 = z * z, n = freedom;
   const double first = z * (z2 + 1) / 4;

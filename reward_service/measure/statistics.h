@@ -21,10 +21,6 @@ double Scatter(std::vector<double> values);
 // their distribution (W. J. Conover, Practical Nonparametric Statistics, 3.2). Of few values half of their range.
 double MedianError(std::vector<double> values);
 
-// The mean without the least and the greatest quarter; 0 for none. For counts that are few, of which a median
-// would lose too much.
-double MiddleMean(std::vector<double> values);
-
 struct Interval {
   double middle = 0;
   double low = 0;

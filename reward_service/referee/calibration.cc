@@ -181,14 +181,6 @@ absl::StatusOr<EmptyCall> EmptyCandidate::MeasureTurns() {
   return turns;
 }
 
-absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {
-  RETURN_IF_ERROR(Call());
-  if (!sampler.Attach(jail_.process().pid(), lane_.core_list()).ok()) return absl::OkStatus();
-  RETURN_IF_ERROR(Call());
-  sampler.Collect();
-  return absl::OkStatus();
-}
-
 absl::Status EmptyCandidate::Call(size_t num_calls) {
   jail_.Load(std::vector<const Draw*>(num_calls, &draw_));
   if (auto fault = jail_.Run())

@@ -34,9 +34,6 @@ class EmptyCandidate {
   absl::StatusOr<EmptyCall> MeasureOnce(size_t num_calls);
   absl::StatusOr<EmptyCall> MeasureTurns();
 
-  // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
-  absl::Status SampleCall(ProfileSampler& sampler);
-
  private:
   EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers buffers, const TaskLayout& layout,
                  const Lane& lane);

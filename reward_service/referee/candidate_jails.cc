@@ -62,7 +62,7 @@ ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
           .memory_bytes_max = options_.memory_bytes_max + num_steps * step_bytes,
           .cpu_seconds_max = std::max(1, static_cast<int>(LimitsFor(task).cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
-          .sealed = options_.room == Room::kSealed,
+          .sealed = IsSealed(options_.room),
           .gpu = LaneTask::Of(task).store().on_gpu(),
           .launch_queues = NumLaunchQueues(task)};
 }
@@ -136,12 +136,18 @@ Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) c
   program.library_fd = request_.library_fd;
   program.source_fd = source_fd_;
   program.extension_fds = request_.extension_fds;
+  if (options_.room == Room::kEmptied && request_.kind == CandidateKind::kNative) {
+    program.library_fd = options_.emptied->front().get();
+  } else if (options_.room == Room::kEmptied) {
+    program.extension_fds.clear();
+    for (const UniqueFd& library : *options_.emptied) program.extension_fds.push_back(library.get());
+  }
   program.init_inputs = task.init_inputs();
   if (request_.kind == CandidateKind::kKernelBenchPython)
     program.construction = task.construction_draws().front();
   program.construction_seed = task.construction_seed();
   program.num_threads = num_threads;
-  program.withhold = options_.room == Room::kSealed;
+  program.withhold = IsSealed(options_.room);
   return program;
 }
 

@@ -35,6 +35,7 @@ struct CandidateJailOptions {
   const Lane* lane = nullptr;
   int64_t memory_bytes_max = 0;  // of the host's, besides what the reference's parameters take
   Room room = Room::kSealed;
+  const std::vector<UniqueFd>* emptied = nullptr;  // the candidate's libraries in Room::kEmptied
   bool tells_launches = false;  // of LaneTools
   absl::Time deadline;
 };

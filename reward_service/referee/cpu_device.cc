@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/emptied_libraries.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -38,26 +39,49 @@ absl::StatusOr<std::unique_ptr<JudgingDevice>> CpuDevice::Open(const LaneTools& 
                                                                const Judgement& judgement) {
   judgement.measurement->mutable_advice_facts()->set_num_lane_cores(tools.lane->num_threads());
   UniqueFd source_fd;
-  Zygote* zygote = tools.native_zygote;
   if (judgement.request.kind == CandidateKind::kKernelBenchPython) {
-    zygote = tools.python_zygote;
     ASSIGN_OR_RETURN(source_fd, SharedBuffer::SealedText(judgement.request.source));
-  } else if (judgement.request.with_blas) {
-    ASSIGN_OR_RETURN(zygote, tools.blas_zygote->Get());
   }
-  return absl::WrapUnique(new CpuDevice(tools, judgement, zygote, std::move(source_fd)));
+  return absl::WrapUnique(new CpuDevice(tools, judgement, std::move(source_fd)));
 }
 
-CandidateJails CpuDevice::JailsIn(Room room) const {
-  return {{.zygote = zygote_,
-           .lane = tools_.lane,
-           .memory_bytes_max = tools_.jail_memory_bytes_max,
-           .room = room,
-           .tells_launches = tools_.tells_launches,
-           .deadline = judgement_.deadline},
-          judgement_.request,
-          source_fd_.get(),
-          judgement_.measurement};
+std::vector<Room> CpuDevice::Rooms(const TaskLayout& layout) const {
+  const JudgeRequest& request = judgement_.request;
+  if (is_native()) return {Room::kSealed, Room::kOpen};
+  if (request.with_torch) return {Room::kOpen};
+  std::vector<Room> rooms = {request.with_blas ? Room::kProducts : Room::kSealed};
+  // Where all of the reference is a product, or nothing, the room is no other than the next or this one.
+  if (!request.with_blas && layout.product_share > 0 && layout.product_share < 1)
+    rooms.push_back(Room::kProducts);
+  rooms.push_back(request.extension_fds.empty() ? Room::kEmptied : Room::kOpen);
+  return rooms;
+}
+
+absl::StatusOr<Zygote*> CpuDevice::ZygoteIn(Room room) const {
+  if (is_native()) {
+    return judgement_.request.with_blas ? tools_.native_zygote_with_blas->Get() : tools_.native_zygote;
+  }
+  return room == Room::kProducts ? tools_.python_zygote_with_products->Get() : tools_.python_zygote;
+}
+
+absl::StatusOr<CandidateJails> CpuDevice::JailsIn(Room room) {
+  ASSIGN_OR_RETURN(Zygote* const zygote, ZygoteIn(room));
+  if (room == Room::kEmptied && emptied_.empty()) {
+    ASSIGN_OR_RETURN(emptied_, EmptiedLibraries(judgement_.request));
+  }
+  return CandidateJails({.zygote = zygote,
+                         .lane = tools_.lane,
+                         .memory_bytes_max = tools_.jail_memory_bytes_max,
+                         .room = room,
+                         .emptied = &emptied_,
+                         .tells_launches = tools_.tells_launches,
+                         .deadline = judgement_.deadline},
+                        judgement_.request, source_fd_.get(), judgement_.measurement);
+}
+
+void CpuDevice::AwaitSpare(PreparedTask& task, Room room) {
+  absl::StatusOr<CandidateJails> jails = JailsIn(room);
+  if (jails.ok()) jails->AwaitSpare(task);  // else the start of a candidate tells what is wrong
 }
 
 absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Room room) {
@@ -67,7 +91,8 @@ absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Roo
       LaneTask::Of(task).store().on_gpu()
           ? lane.num_threads()
           : std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
-  ASSIGN_OR_RETURN(StartedJail started, JailsIn(room).Start(task, nullptr, num_threads));
+  ASSIGN_OR_RETURN(CandidateJails jails, JailsIn(room));
+  ASSIGN_OR_RETURN(StartedJail started, jails.Start(task, nullptr, num_threads));
   return StartedProgram{std::move(started.jail), std::move(started.fault), started.waited,
                         started.constructing};
 }
@@ -87,7 +112,9 @@ bool CpuDevice::CanBeTimed(CheckedJail& jail) const {
 
 std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
   while (kept_ && kept_->num_warm() < num && LaneTask::Of(task).store().HasPlenty()) {
-    absl::StatusOr<StartedJail> started = JailsIn(room).StartAhead(task, tools_.lane->num_threads());
+    absl::StatusOr<CandidateJails> jails = JailsIn(room);
+    absl::StatusOr<StartedJail> started =
+        jails.ok() ? jails->StartAhead(task, tools_.lane->num_threads()) : jails.status();
     if (!started.ok()) {
       LogInfo(absl::StrCat("a process to be timed is not made ready ahead: ", started.status().ToString()));
       return std::nullopt;  // whoever is alone tells what is wrong
@@ -109,16 +136,16 @@ absl::Status CpuDevice::EndCandidates() {
 absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTask& task, Room room,
                                                                      absl::Time lane_since) {
   EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
-  return std::make_unique<LaneTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
+  ASSIGN_OR_RETURN(const CandidateJails jails, JailsIn(room));
+  return std::make_unique<LaneTiming>(jails, &task, tools_.lane, empty, tools_.empty_python,
                                       lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
 }
 
-TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
+TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout) const {
   const RefereeFacts& facts = tools_.facts;
   TimerOptions options;
   options.num_warm_ups = is_native() ? 1 : kWarmUpDraws;
   options.repeats = !is_native();
-  options.samples_rounds = room == Room::kOpen;
   options.can_sample = facts.profile;
   options.least_us = LeastMicroseconds(layout, facts, tools_.lane->num_threads());
   if (!is_native() && facts.gigabytes_per_second_ceiling > 0) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/base/unique_fd.h"
 #include "reward_service/measure/lane.h"
@@ -13,7 +14,7 @@
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/lane_timing.h"
-#include "reward_service/referee/process/blas_zygote.h"
+#include "reward_service/referee/process/late_zygote.h"
 #include "reward_service/referee/process/zygote.h"
 
 namespace warpsmith {
@@ -23,7 +24,8 @@ struct LaneTools {
   const Lane* lane = nullptr;
   Zygote* native_zygote = nullptr;
   Zygote* python_zygote = nullptr;
-  BlasZygote* blas_zygote = nullptr;
+  LateZygote* native_zygote_with_blas = nullptr;
+  LateZygote* python_zygote_with_products = nullptr;
   EmptyCandidate* empty_native = nullptr;
   EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;
@@ -40,7 +42,8 @@ class CpuDevice : public JudgingDevice {
   static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const LaneTools& tools,
                                                              const Judgement& judgement);
 
-  void AwaitSpare(PreparedTask& task, Room room) override { JailsIn(room).AwaitSpare(task); }
+  void AwaitSpare(PreparedTask& task, Room room) override;
+  std::vector<Room> Rooms(const TaskLayout& layout) const override;
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // Which was ended where it failed beside another candidate; else it is warm since the task was completed.
   absl::Status PrepareReference(PreparedTask& task) override {
@@ -52,27 +55,28 @@ class CpuDevice : public JudgingDevice {
   absl::Status EndCandidates() override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
-  TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
+  TimerOptions TimingOptions(const TaskLayout& layout) const override;
   void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const override;
   // Cores are not worn by what runs there.
   absl::Status CheckHealth() override { return absl::OkStatus(); }
 
  private:
-  CpuDevice(const LaneTools& tools, const Judgement& judgement, Zygote* zygote, UniqueFd source_fd)
-      : tools_(tools), judgement_(judgement), zygote_(zygote), source_fd_(std::move(source_fd)) {
+  CpuDevice(const LaneTools& tools, const Judgement& judgement, UniqueFd source_fd)
+      : tools_(tools), judgement_(judgement), source_fd_(std::move(source_fd)) {
     if (tools.kept != nullptr) kept_.emplace(tools.kept);
   }
 
   bool is_native() const { return judgement_.request.kind == CandidateKind::kNative; }
-  CandidateJails JailsIn(Room room) const;
+  absl::StatusOr<Zygote*> ZygoteIn(Room room) const;
+  absl::StatusOr<CandidateJails> JailsIn(Room room);
   // Whether a process that was made ready beside others is as good as one that is started alone: it has time left, and
   // has not lacked memory, for want of which a program may go a slower way without a word.
   bool CanBeTimed(CheckedJail& jail) const;
 
   const LaneTools& tools_;
   const Judgement judgement_;
-  Zygote* const zygote_;           // of the candidate's jails
   const UniqueFd source_fd_;       // of a Python candidate
+  std::vector<UniqueFd> emptied_;  // the candidate's libraries for Room::kEmptied, once they were wanted
   std::optional<KeptJails> kept_;  // nothing where programs have cores of their own
 };
 

@@ -27,8 +27,8 @@ constexpr absl::Duration kOpeningTimeMax = absl::Seconds(10);
 // what no speed-up is told from 1 by.
 constexpr double kUnsharedCopyShareMax = 0.02;
 constexpr double kCopyUs = 3;  // of one, however short
-// Without one of these words nothing that a Python program brings reaches a GPU as a kernel. Whoever hides them has
-// libraries, and then nobody knows whose its work was.
+// Without one of these words nothing that a Python program brings reaches a GPU as a kernel. A program that hides them
+// is taken for one that has none.
 constexpr std::string_view kWaysToKernels[] = {"load_inline", "cpp_extension", "triton",
                                                "ctypes",      "jiterator",     "compile_kernel"};
 constexpr char kNoTime[] = "this request had no time left to measure it";
@@ -55,13 +55,16 @@ absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Roo
   return host_->StartCandidate(task, room);
 }
 
-Room GpuDevice::FirstRoom() const {
+std::vector<Room> GpuDevice::Rooms(const TaskLayout& layout) const {
   const JudgeRequest& request = judgement_.request;
-  if (is_native_ || !request.extension_fds.empty()) return Room::kSealed;
+  std::vector<Room> rooms = host_->Rooms(layout);
+  if (rooms.back() == Room::kOpen && !request.with_torch) rooms.insert(rooms.end() - 1, Room::kEmptied);
   const bool has_way =
+      is_native_ || !request.extension_fds.empty() ||
       std::any_of(std::begin(kWaysToKernels), std::end(kWaysToKernels),
                   [&](const auto& word) { return request.source.find(word) != std::string::npos; });
-  return has_way ? Room::kSealed : Room::kOpen;
+  if (!has_way && rooms.front() == Room::kSealed) return {Room::kEmptied};
+  return rooms;
 }
 
 void GpuDevice::LeaveLane() {
@@ -78,9 +81,12 @@ bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
 
 void GpuDevice::AwaitSpares() {
   const InPhase phase(Phase::kStart);
-  Zygote* const with_blas = tools_.blas_zygote == nullptr ? nullptr : tools_.blas_zygote->started();
   const absl::Time deadline = std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax);
-  for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote, with_blas}) {
+  std::vector<Zygote*> zygotes = {tools_.native_zygote, tools_.python_zygote};
+  for (LateZygote* const late : {tools_.native_zygote_with_blas, tools_.python_zygote_with_products}) {
+    if (late != nullptr) zygotes.push_back(late->started());
+  }
+  for (Zygote* const zygote : zygotes) {
     if (zygote != nullptr) zygote->AwaitSpares(deadline);
   }
 }
@@ -126,7 +132,7 @@ absl::StatusOr<FormTime> GpuDevice::MeasureOnce(const ReferenceForm& form, Prepa
   absl::StatusOr<FormTime> time;
   {
     ASSIGN_OR_RETURN(const auto eager, host_->StartTiming(task, Room::kSealed, absl::Now()));
-    TimerOptions options = TimingOptions(task.layout(), Room::kSealed);
+    TimerOptions options = TimingOptions(task.layout());
     options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, task.layout(), tools_.facts));
     options.input_sets = task.timing_draws();
     time = MeasureForm(form, task, *tools_.lane, eager.get(), options);
@@ -149,7 +155,7 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTas
 
 absl::Status GpuDevice::AwaitIdle() { return store_->AwaitDone(kRecoverySeconds).status(); }
 
-TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
+TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout) const {
   TimerOptions options;
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
@@ -158,7 +164,6 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const
   const bool alone = is_native_ && !CopiesAreSmall(layout, tools_.facts);
   options.batch_calls_max = alone ? 1 : static_cast<size_t>(BatchedCallsMax(*store_, layout, tools_.facts));
   options.path.takes_between_off = is_native_;
-  if (room == Room::kOpen) options.enough_above = 1;  // what counts there at most
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
   options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;

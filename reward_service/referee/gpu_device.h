@@ -44,9 +44,9 @@ class GpuDevice : public JudgingDevice {
   absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
-  TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
-  // Open for a Python program that can have no kernels: it would fail in the sealed room, and its process with it.
-  Room FirstRoom() const override;
+  TimerOptions TimingOptions(const TaskLayout& layout) const override;
+  // As on the host, with kEmptied before kOpen. A Python program that can have no kernels would fail in the sealed room.
+  std::vector<Room> Rooms(const TaskLayout& layout) const override;
   // Of a Python program, for there it cannot read what it may want to import.
   bool JudgesErrorsAgain() const override { return !is_native_; }
   // A process costs a context, of which a driver makes some six a second, and the GPU's memory is the same for all: so

@@ -14,6 +14,7 @@ namespace warpsmith {
 namespace {
 
 constexpr size_t kReasonBytesMax = 512;
+constexpr char kDelegationFamily[] = "delegated-work";  // as feedback knows it
 // Of a candidate that takes no parameters but its own: its input sets are few.
 constexpr size_t kWarmUpsWithoutParameters = 1;
 
@@ -37,6 +38,14 @@ absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
 }
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
+
+// Of a candidate that is right with its own kernels emptied.
+Fault Delegated(bool has_no_kernels) {
+  Fault hack{v1::VERDICT_HACK, has_no_kernels ? "libraries do the work: it is right with them, and has no code of its own"
+                                              : "libraries do the work: it is right with its own kernels emptied"};
+  hack.hack_family = kDelegationFamily;
+  return hack;
+}
 
 }  // namespace
 
@@ -79,15 +88,32 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   task_ = pooled_->task.get();
   grade().mutable_cost()->set_oracle_seconds(Seconds(start));
   const v1::Measurement before = measurement_;
-  lane_since_ = absl::Now();  // of both attempts together
-  const Room first = device_->FirstRoom();
-  ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(first));
-  if (!fault || first == Room::kOpen) return fault;
-  const bool is_error = fault->verdict == v1::VERDICT_RUNTIME_ERROR;
-  if (!fault->withheld && !(is_error && device_->JudgesErrorsAgain())) return fault;
-  measurement_ = before;
-  RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those that are sealed
-  return RunIn(Room::kOpen);
+  lane_since_ = absl::Now();  // of all rooms together
+  const std::vector<Room> rooms = device_->Rooms(task_->layout());
+  for (const Room& room : rooms) {
+    const bool is_last = &room == &rooms.back();
+    only_convicts_ = room == Room::kEmptied && !is_last;
+    ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(room));
+    if (room == Room::kEmptied && !fault) return Delegated(is_last);
+    if (!fault || is_last || !MayBeRightWithMore(room, *fault)) return fault;
+    measurement_ = before;
+    RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those of this room
+  }
+  return absl::InternalError("a device has no room for a candidate");
+}
+
+bool Judge::MayBeRightWithMore(Room room, const Fault& fault) const {
+  const bool is_error = fault.verdict == v1::VERDICT_RUNTIME_ERROR;
+  return room == Room::kEmptied || fault.withheld || (is_error && device_->JudgesErrorsAgain());
+}
+
+void Judge::NoteLibraries(Room room) {
+  v1::Timing& timing = *grade().mutable_timing();
+  timing.set_libraries_withheld(room == Room::kSealed);
+  timing.set_products_alone(room == Room::kProducts);
+  timing.set_library_share(room == Room::kSealed     ? 0
+                           : room == Room::kProducts ? task_->layout().product_share
+                                                     : 1);
 }
 
 class Judge::Turn {
@@ -138,7 +164,8 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   measurement_.set_output_tail(std::move(verified.output_tail));
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
-  if (request_.verify_only) return std::nullopt;
+  NoteLibraries(room);
+  if (request_.verify_only || room == Room::kEmptied) return std::nullopt;
   tools_.pool->WantCompleted(pooled_);  // which is made meanwhile
   ASSIGN_OR_RETURN(std::optional<Fault> fault, PrepareCandidates(room, verified.takes_parameters));
   if (fault) return fault;
@@ -166,7 +193,7 @@ absl::StatusOr<std::optional<Fault>> Judge::PrepareCandidates(Room room, bool ta
   const absl::Time since = absl::Now();
   const v1::Measurement before = measurement_;
   const auto& draws = takes_parameters ? task_->verification_draws() : task_->construction_draws();
-  const auto num_calls = takes_parameters ? device_->TimingOptions(task_->layout(), room).num_warm_ups
+  const auto num_calls = takes_parameters ? device_->TimingOptions(task_->layout()).num_warm_ups
                                           : kWarmUpsWithoutParameters;
   const std::vector<const Draw*> warm_ups = WarmUps(draws, num_calls);
   const int num_processes = device_->EffortOf(request_.timing).num_instances_min;
@@ -220,7 +247,8 @@ absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
   absl::StatusOr<Verified> verified = VerifyNow(room, since, seconds_max);
   lane_since_ = lane_since + (absl::Now() - since);
   if (verified.ok()) {
-    if (verified->fault && device_->MayBeOthersDoing(*verified->fault, since)) return std::nullopt;
+    if (verified->fault && !only_convicts_ && device_->MayBeOthersDoing(*verified->fault, since))
+      return std::nullopt;
     // Its process is timed, too, where it has seen nothing that counts there and a fresh one, which has seen nothing at
     // all, follows.
     std::unique_ptr<CheckedProgram> program = std::move(verified->program);
@@ -238,7 +266,7 @@ absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
 }
 
 absl::StatusOr<Verified> Judge::VerifyNow(Room room, absl::Time since, double seconds_max) {
-  const TimerOptions timed = device_->TimingOptions(task_->layout(), room);
+  const TimerOptions timed = device_->TimingOptions(task_->layout());
   Verifier verifier(device_.get(),
                     {.room = room,
                      .lane_since = since,
@@ -293,7 +321,7 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(const std::unique_ptr<TimingDevice> sides,
                    device_->StartTiming(*task_, room, lane_since_));
-  Timer timer(sides.get(), OptionsOf(room, takes_parameters));
+  Timer timer(sides.get(), OptionsOf(takes_parameters));
   absl::StatusOr<std::optional<Fault>> timed = timer.Run();
   has_timed_ |= timer.has_timed();
   lane_since_ = absl::Now() - absl::Seconds(sides->LaneSeconds());  // its processes may have waited
@@ -307,7 +335,7 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   v1::Timing& timing = *grade().mutable_timing();
   timing = timer.Timing();
   timing.set_parameters_fixed(!takes_parameters);
-  timing.set_libraries_withheld(room == Room::kSealed);
+  NoteLibraries(room);
   v1::Profile& profile = *grade().mutable_profile();
   profile = timer.Profile();
   device_->Describe(task_->layout(), &timing, &profile);
@@ -328,8 +356,8 @@ void Judge::AddLaunches(Timer* timer, v1::Profile* profile) {
                        Escape(std::string(launches.status().message()), kReasonBytesMax)));
 }
 
-TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
-  TimerOptions options = device_->TimingOptions(task_->layout(), room);
+TimerOptions Judge::OptionsOf(bool takes_parameters) const {
+  TimerOptions options = device_->TimingOptions(task_->layout());
   options.effort = device_->EffortOf(request_.timing);
   options.lane_seconds_max = request_.limits.lane_seconds_max;
   options.input_sets = takes_parameters ? task_->timing_draws() : task_->construction_draws();

@@ -30,22 +30,26 @@ class Judge {
   Judge(const JudgeTools& tools, const JudgeRequest& request, absl::Time deadline)
       : tools_(tools), request_(request), deadline_(deadline) {}
 
-  // A status is a failure of the machine; whatever candidate or task did is in the measurement. A candidate is
-  // first judged where no library can do its work, if it may have code of its own; one that ends there for want
-  // of a library is judged once more with all of them. UNAVAILABLE: also where a fault may be that of the device.
+  // Judges the candidate in one room after the other (JudgingDevice::Rooms), until it is right or its fault is its own.
+  // It is HACK where it is right with its own kernels emptied. Returns what candidate or task did. Errors: a failure of
+  // the machine; UNAVAILABLE also where a fault may be that of the device.
   absl::StatusOr<v1::Measurement> Run();
 
  private:
   // A turn of the device; while it is alone there, the lane too.
   class Turn;
 
-  // What the candidate did wrong; nothing when it is correct.
+  // Returns what the candidate did wrong; nothing when it is correct.
   absl::StatusOr<std::optional<Fault>> RunAll();
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
+  // Returns whether a candidate with this fault may be right with more libraries.
+  bool MayBeRightWithMore(Room room, const Fault& fault) const;
+  // Writes down which libraries ran.
+  void NoteLibraries(Room room);
   absl::StatusOr<std::optional<Fault>> Time(Room room, bool takes_parameters);
   // Adds what a call launches. Nothing depends on it.
   void AddLaunches(Timer* timer, v1::Profile* profile);
-  TimerOptions OptionsOf(Room room, bool takes_parameters) const;
+  TimerOptions OptionsOf(bool takes_parameters) const;
   // On all input sets. On a device that is one for all beside others, and where what comes of that may be their doing
   // once more alone; from then on the candidate has the device alone.
   absl::StatusOr<Verified> Verify(Room room);
@@ -83,6 +87,7 @@ class Judge {
   // work would be on it.
   absl::Time lane_since_;
   bool is_alone_ = false;         // on the device from now on, also while it is verified
+  bool only_convicts_ = false;    // the room: any fault there leads to the next one
   bool had_alone_ = false;        // the device, for a time
   bool has_timed_ = false;        // a call of the candidate's
   bool device_in_doubt_ = false;  // a process ended as it should not

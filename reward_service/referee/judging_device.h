@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,9 +24,14 @@
 
 namespace warpsmith {
 
-// Where a candidate runs. In a sealed room no library can do its arithmetic: what passes there did
-// the work itself. An open one has all libraries.
-enum class Room { kSealed, kOpen };
+// Where a candidate runs, from the fewest libraries to all of them.
+enum class Room {
+  kSealed,    // No library can do the candidate's arithmetic.
+  kProducts,  // Libraries can do products of matrices and convolutions, and nothing else.
+  kEmptied,   // All libraries run, and the candidate's own kernels return at once. What is right there is no own work.
+  kOpen,      // All libraries run.
+};
+inline bool IsSealed(Room room) { return room == Room::kSealed || room == Room::kProducts; }
 
 // How outputs are compared: with all numbers of the errors, or the fast way, as far as all are
 // right.
@@ -77,9 +83,10 @@ class JudgingDevice {
  public:
   virtual ~JudgingDevice() = default;
 
-  // Where a candidate is judged first. Open where it can have no code of its own: that room is then the only one.
-  virtual Room FirstRoom() const { return Room::kSealed; }
-  // Whether a candidate that fails by an error where libraries are withheld is judged once more where they are not.
+  // Returns the rooms where the candidate is judged, one after the other, until it is right or its fault is its own. At
+  // least one; kEmptied comes last where the candidate has no kernels that could be emptied.
+  virtual std::vector<Room> Rooms(const TaskLayout& layout) const = 0;
+  // Returns whether a candidate that fails by an error in one room is judged in the next, too.
   virtual bool JudgesErrorsAgain() const { return false; }
   // Held while a candidate runs, where the device is one for all: TensorStore::turn(). Candidates are then verified
   // beside others.
@@ -132,7 +139,7 @@ class JudgingDevice {
 
   // How candidates are timed here: all options but effort, input sets and the bound of the lane.
   // `num_warm_ups` are those of a candidate that takes parameters.
-  virtual TimerOptions TimingOptions(const TaskLayout& layout, Room room) const = 0;
+  virtual TimerOptions TimingOptions(const TaskLayout& layout) const = 0;
   // The effort that is asked for, as far as it means the same here.
   virtual TimingEffort EffortOf(const TimingEffort& asked) const { return asked; }
   // Adds to what was timed and sampled what the device knows: how well it could measure, which

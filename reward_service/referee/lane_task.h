@@ -66,8 +66,7 @@ class LaneTask : public TaskOnDevice {
   // What other forms of the reference take, by their keys, as far as they were measured.
   std::map<std::string, FormTime>& form_times() { return form_times_; }
 
-  // Where calls are sampled, in an open room, a short reference takes twice as long as in a sealed one.
-  ReferencePace& reference_pace(bool is_open) { return is_open ? open_pace_ : sealed_pace_; }
+  ReferencePace& reference_pace() { return reference_pace_; }
 
   // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
   // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
@@ -98,8 +97,7 @@ class LaneTask : public TaskOnDevice {
   std::vector<std::unique_ptr<Jail>> baselines_;
   bool reference_ended_ = false;  // by EndReference(); for whoever has the turn, or the lane
   std::map<std::string, FormTime> form_times_;
-  ReferencePace sealed_pace_;
-  ReferencePace open_pace_;
+  ReferencePace reference_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;
   std::vector<std::vector<std::unique_ptr<TensorMemory>>> free_outputs_;  // of NumBatchedCalls() each
   std::atomic<int64_t> free_output_bytes_ = 0;  // for those who count the task's memory meanwhile

@@ -186,8 +186,4 @@ absl::StatusOr<double> LaneTiming::MeasureCoreSlowness() {
   return pace_->Slowness(now_us);
 }
 
-absl::Status LaneTiming::SampleOverhead(ProfileSampler* sampler) {
-  return empty_candidate_->SampleCall(*sampler);
-}
-
 }  // namespace warpsmith

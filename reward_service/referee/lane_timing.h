@@ -35,9 +35,8 @@ class LaneTiming : public TimingDevice {
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override;
   absl::StatusOr<EmptyCall> MeasureMemory() override;
   absl::StatusOr<double> MeasureCoreSlowness() override;
-  absl::Status SampleOverhead(ProfileSampler* sampler) override;
   double Slowness(double reference_us) override {
-    return LaneTask::Of(*task_).reference_pace(jails_.room() == Room::kOpen).Slowness(reference_us);
+    return LaneTask::Of(*task_).reference_pace().Slowness(reference_us);
   }
   absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override;
   double LaneSeconds() const override;

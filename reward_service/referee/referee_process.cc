@@ -98,7 +98,7 @@ class RefereeProcess {
     // Torch's import takes longer than all else together, which is done meanwhile.
     ASSIGN_OR_RETURN(WarmingZygote python,
                      Zygote::BeginPython(python_, share_directory_, *folders, lane_.num_threads(), gpu));
-    blas_zygote_ = std::make_unique<BlasZygote>(bin_directory_, gpu);
+    MakeLateZygotes(*folders, gpu);
     ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
     ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
                                                           share_directory_, lane_, store()));
@@ -161,6 +161,25 @@ class RefereeProcess {
     return absl::OkStatus();
   }
 
+  void MakeLateZygotes(const std::vector<std::filesystem::path>& folders, const std::optional<GpuAccess>& gpu) {
+    native_zygote_with_blas_ =
+        std::make_unique<LateZygote>([this, gpu]() -> absl::StatusOr<std::unique_ptr<Zygote>> {
+          if (!gpu) return absl::FailedPreconditionError("a lane without a GPU has no cuBLAS");
+          GpuAccess with_blas = *gpu;
+          ASSIGN_OR_RETURN(with_blas.libraries, FindBlasLibraries(gpu->driver));
+          return Zygote::StartNative(bin_directory_, with_blas);
+        });
+    python_zygote_with_products_ =
+        std::make_unique<LateZygote>([this, folders, gpu]() -> absl::StatusOr<std::unique_ptr<Zygote>> {
+          std::optional<GpuAccess> with_blas = gpu;
+          if (gpu) {
+            ASSIGN_OR_RETURN(with_blas->libraries, FindBlasLibraries(gpu->driver));
+          }
+          return Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads(), with_blas,
+                                     Zygote::Products::kByLibraries);
+        });
+  }
+
   // A GPU may be timed without.
   void OpenClocks(const std::string& uuid) {
     clocks_ = cuda::ClockReader::Open(uuid);
@@ -212,7 +231,8 @@ class RefereeProcess {
     cpu_.lane = &lane_;
     cpu_.native_zygote = native_zygote_.get();
     cpu_.python_zygote = python_zygote_.get();
-    cpu_.blas_zygote = blas_zygote_.get();
+    cpu_.native_zygote_with_blas = native_zygote_with_blas_.get();
+    cpu_.python_zygote_with_products = python_zygote_with_products_.get();
     cpu_.jail_memory_bytes_max = limits_.jail_memory_bytes_max;
     RefereeFacts& facts = cpu_.facts;
     facts.lane_cores = lane_.cores();
@@ -356,7 +376,8 @@ class RefereeProcess {
   GpuClockReader clocks_;
   std::unique_ptr<Zygote> native_zygote_;
   std::unique_ptr<Zygote> python_zygote_;
-  std::unique_ptr<BlasZygote> blas_zygote_;
+  std::unique_ptr<LateZygote> native_zygote_with_blas_;
+  std::unique_ptr<LateZygote> python_zygote_with_products_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;

@@ -89,7 +89,6 @@ class FormTiming : public TimingDevice {
     return OfReference(eager_->MeasureColdOverhead(num_calls));
   }
   absl::StatusOr<EmptyCall> MeasureMemory() override { return eager_->MeasureMemory(); }
-  absl::Status SampleOverhead(ProfileSampler* sampler) override { return eager_->SampleOverhead(sampler); }
   double Slowness(double reference_us) override { return eager_->Slowness(reference_us); }
   absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override { return eager_->ReadClocks(); }
   double LaneSeconds() const override { return absl::ToDoubleSeconds(absl::Now() - since_); }

@@ -88,8 +88,6 @@ class TimingDevice {
   virtual absl::StatusOr<EmptyCall> MeasureMemory() { return EmptyCall(); }
   // How much longer the lane's core takes now for the same work than in the fastest of its last judgements: CorePace.
   virtual absl::StatusOr<double> MeasureCoreSlowness() { return 1; }
-  // Has a call that does nothing sampled: what the path to a candidate shows.
-  virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
   // The reference's time now over the least that it was ever seen to take.
   virtual double Slowness(double reference_us) = 0;
   // The clocks of a GPU that has just worked, between calls; nothing where no GPU is used. A status: why they are not

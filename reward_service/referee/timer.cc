@@ -26,14 +26,11 @@ Timer::Timer(TimingDevice* device, TimerOptions options)
       options_(std::move(options)),
       random_(std::random_device()()),
       path_(device, options_.path),
-      sampler_(options_.sample_period_us),
-      overhead_sampler_(options_.sample_period_us),
-      reference_sampler_(options_.sample_period_us) {}
+      sampler_(options_.sample_period_us) {}
 
 absl::StatusOr<std::optional<Fault>> Timer::Run() {
   while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&
-         (owes_round_ || !(IsEnough(instances_, options_.effort, options_.enough_above) &&
-                           (HasSamples() || !options_.samples_rounds)))) {
+         (owes_round_ || !IsEnough(instances_, options_.effort))) {
     Instance instance;
     const int index = static_cast<int>(instances_.size()) + num_slow_instances_;
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
@@ -84,7 +81,6 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   if (options_.path.cold && options_.path.takes_between_off) sides.reference->TellSteady();
   if (options_.trusts_candidate) sides.candidate->TellSteady();
   sides.candidate_is_warm = started.is_warm;
-  if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {
     LookAtMemory(&sides);
@@ -147,7 +143,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     const Batch set = Sets().subspan(i, 1);
     const bool calls = !sides->candidate_is_warm || i + 1 == options_.num_warm_ups;
     if (std::optional<Fault> fault = calls ? CallOnce(sides, set, nullptr) : std::nullopt) return fault;
-    ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
+    ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set));
     const double reference_us = path_.UsOfReference(reference.batch);
     sides->reference_is_long = reference_us > options_.long_call_us;
     // One call may have been disturbed, and of all sides the reference is the same.
@@ -243,10 +239,6 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   const Batch first = sets.subspan(0, sides->batch_calls);
   const Batch second = sets.subspan(sides->batch_calls, sides->batch_calls);
   const Batch single = sets.subspan(2 * sides->batch_calls);  // of none, or one
-  // Both sides or none: samples take time.
-  const bool samples = options_.samples_rounds && options_.can_sample;
-  ProfileSampler* const sampler = samples ? &sampler_ : nullptr;
-  ProfileSampler* const reference_sampler = samples ? &reference_sampler_ : nullptr;
   const bool is_long = sides->former_us > options_.long_call_us;
   // What the candidate does must not decide how the reference is timed. Where the path is measured cold, it is cold.
   const bool warm = !sides->reference_is_long && !options_.path.cold;
@@ -260,28 +252,27 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
     ASSIGN_OR_RETURN(round.core_slowness, device_->MeasureCoreSlowness());
   }
   ASSIGN_OR_RETURN(const TimedCall before,
-                   CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
+                   CallReference(*sides, warm ? second.front() : nullptr, first));
   round.candidate.resize(is_long ? 1 : 2);
   has_timed_ = true;
-  if (auto fault = CallCandidate(sides, first, sampler, &round.candidate.front())) return fault;
+  if (auto fault = CallCandidate(sides, first, nullptr, &round.candidate.front())) return fault;
   if (!is_long) {
-    if (auto fault = CallCandidate(sides, second, sampler, &round.candidate.back())) return fault;
+    if (auto fault = CallCandidate(sides, second, nullptr, &round.candidate.back())) return fault;
   }
   ASSIGN_OR_RETURN(const TimedCall after,
-                   CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
+                   CallReference(*sides, warm ? first.front() : nullptr, second));
   round.reference = {before, after};
   // Lone calls come last: whoever had just made one would be warm for its batch, which on an H100 took a tenth less.
   if (!single.empty() && !options_.trusts_candidate) {
     if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
-    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single, nullptr));
+    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single));
   }
   round.clocks.after = ReadClocks();
   instance->rounds.push_back(std::move(round));
   return std::nullopt;
 }
 
-absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, Batch sets,
-                                               ProfileSampler* sampler) {
+absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, Batch sets) {
   const InPhase phase(Phase::kReference);
   double repeat_us = 0;
   if (repeated != nullptr) {
@@ -289,7 +280,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
     if (result.fault) return BrokenReference(*result.fault);
     repeat_us = result.us;
   }
-  CallResult result = sides.reference->Call(sets, sampler);
+  CallResult result = sides.reference->Call(sets, nullptr);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
   call.batch = {result.us, result.after_us, sets.size(), result.waited_us, result.steady_us};
@@ -343,9 +334,7 @@ std::optional<Fault> Timer::Sample(Sides* sides, Batch set) {
 }
 
 bool Timer::HasSamples() const {
-  if (!options_.can_sample) return true;
-  return options_.samples_rounds ? Profile().num_samples() >= options_.effort.num_deciding_samples
-                                 : sampler_.num_samples() >= kSamplesWanted;
+  return !options_.can_sample || sampler_.num_samples() >= kSamplesWanted;
 }
 
 v1::Timing Timer::Timing() const {
@@ -375,7 +364,7 @@ v1::Timing Timer::Timing() const {
 
 v1::Profile Timer::Profile() const {
   v1::Profile profile;
-  if (sampler_.num_samples() > 0) sampler_.Report(overhead_sampler_.PerCall(), &profile);
+  if (sampler_.num_samples() > 0) sampler_.Report(&profile);
   return profile;
 }
 

@@ -28,11 +28,7 @@ struct TimerOptions {
   // Whether the candidate's earlier call is repeated before a timed one, as the reference's is: where its
   // path is as long.
   bool repeats = false;
-  // An interval of the speed-up that lies above it is narrow enough: no more than this counts.
-  double enough_above = std::numeric_limits<double>::infinity();
-  // Whether every timed call is sampled, on both sides alike, so that what is credited is what was seen;
-  // otherwise some calls beside them are, for advice alone.
-  bool samples_rounds = false;
+  // Whether some calls beside those that count are sampled, for advice alone.
   bool can_sample = true;
   // No call that wrote its outputs takes less [us].
   double least_us = 0;
@@ -101,8 +97,7 @@ class Timer {
   bool MayRepeatRound(const Sides& sides) const;
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch sets, Instance* instance);
   std::optional<cuda::ClockReading> ReadClocks();
-  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
-                                          ProfileSampler* sampler);
+  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets);
   // A repeated call, where there is one, and the calls themselves.
   std::optional<Fault> CallCandidate(Sides* sides, Batch sets, ProfileSampler* sampler, TimedCall* call);
   std::optional<Fault> CallOnce(Sides* sides, Batch sets, ProfileSampler* sampler);
@@ -121,8 +116,6 @@ class Timer {
   const Draw* last_set_ = nullptr;             // that it was called on last
   std::vector<Instance> instances_;
   ProfileSampler sampler_;
-  ProfileSampler overhead_sampler_;         // calls that do nothing
-  ProfileSampler reference_sampler_;        // what it sees is not used: only what it costs
   double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
   std::optional<Instance> slow_instance_;                    // the last one that does not count for it

@@ -120,11 +120,9 @@ std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances) 
   return ratios;
 }
 
-bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort, double enough_above) {
-  if (static_cast<int>(instances.size()) < effort.num_instances_min) return false;
-  const Interval interval = RatioInterval(Ratios(instances));
-  return (interval.low > enough_above && IsDistinguishable(interval)) ||
-         interval.relative_width() <= effort.relative_width_max;
+bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort) {
+  return static_cast<int>(instances.size()) >= effort.num_instances_min &&
+         RatioInterval(Ratios(instances)).relative_width() <= effort.relative_width_max;
 }
 
 double ReferenceMedian(const Instance& instance) {

@@ -134,11 +134,9 @@ double DeferredWork(const std::vector<Instance>& instances);
 // what the reference's takes more, by the median of all rounds.
 std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances);
 
-// Whether the interval of the speed-up is as narrow as the effort asks for. Its width decides, and not its
-// position: stopping when it looks good would favour luck. Distinguishably above `enough_above`, beyond which
-// nothing counts, it may be as wide as it is.
-bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort,
-              double enough_above = std::numeric_limits<double>::infinity());
+// Returns whether the interval of the speed-up is as narrow as the effort asks for. Its width decides, and not its
+// position: stopping when it looks good would favour luck.
+bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort);
 
 // The interval of a speed-up, wider by a quarter of what was taken off the reference for a slow core, over what was
 // left: one judgement's rounds do not show what of that is wrong.

@@ -179,22 +179,13 @@ v1::Feedback Fast(const v1::Grade& grade, const SourceFacts& facts, int num_lane
 }
 
 // A speed-up that is not credited is nothing to keep.
-v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1::AdviceFacts& advice_facts,
-                     const Credit& credit) {
+v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1::AdviceFacts& advice_facts) {
+  const v1::Credit& credit = grade.credit();
+  if (credit.library_share() > 0)
+    return Say("libraries did a part", credit.condition(), v1::ADVICE_COMPUTE_EVERYTHING);
+  if (grade.timing().parameters_fixed())
+    return Say("fixed parameters", credit.condition(), v1::ADVICE_COMPUTE_EVERYTHING);
   const std::optional<KernelFacts> kernels = KernelFactsOf(grade);
-  switch (credit.rule) {
-    case CreditRule::kHack:
-    case CreditRule::kDelegated:
-      return Say("a library did the work", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
-    case CreditRule::kFixedParameters:
-      return Say("fixed parameters", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
-    case CreditRule::kShared:
-      if (kernels && grade.profile().num_samples() == 0) break;  // nobody samples what runs on a GPU
-      return Say("libraries did a part", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
-    case CreditRule::kFull:
-    case CreditRule::kNotDistinguishable:
-      break;
-  }
   if (kernels) {
     const GpuFinding found = FindOnGpu(grade, facts, *kernels);
     return Say(found.finding, SpeedupText(grade.timing()) + found.numbers, found.advice);
@@ -223,7 +214,7 @@ std::optional<double> SpeedupIn(const v1::Feedback& feedback) {
 }
 
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts,
-                             const v1::AdviceFacts& advice_facts, const Credit& credit) {
+                             const v1::AdviceFacts& advice_facts) {
   switch (grade.verdict()) {
     case v1::VERDICT_NO_CODE:
       return Say("does not compile", "error: no code", v1::ADVICE_FIX_COMPILE_ERROR);
@@ -248,7 +239,7 @@ v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts,
     case v1::VERDICT_HACK:
       return Say(HackFinding(grade.hack_family()), grade.verdict_reason(), v1::ADVICE_COMPUTE_EVERYTHING);
     case v1::VERDICT_CORRECT:
-      return Correct(grade, facts, advice_facts, credit);
+      return Correct(grade, facts, advice_facts);
     default:
       return {};
   }

@@ -12,13 +12,13 @@
 
 namespace warpsmith {
 
-// What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `credit` is
-// that of a CORRECT candidate, and ignored for others. `facts` may be invalid (Python candidates): advice that
+// What to say of `grade`, whose verdict, compile, correctness, timing, profile and credit are filled in. `facts` may be
+// invalid (Python candidates): advice that
 // needs structure is not given then. The advice is ADVICE_UNSPECIFIED where nothing that was measured says what
 // to do, "keep" only for a program that is faster than its reference, or at the memory ceiling with it.
 // UNSCORABLE and INVALID_TASK give an empty Feedback. A pure function.
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts,
-                             const v1::AdviceFacts& advice_facts, const Credit& credit);
+                             const v1::AdviceFacts& advice_facts);
 
 // The speed-up that the evidence of such a Feedback names: what a program did before it was to be improved. None
 // where it names none, as for programs that were not CORRECT.

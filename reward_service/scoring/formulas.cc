@@ -32,9 +32,9 @@ double Clamp(double value, double low, double high) {
   return std::min(std::max(value, low), high);
 }
 
-// What the rubric makes of `speedup`, of a correct program or not.
-double TimesRubric(double speedup, const RewardInputs& inputs, v1::Reward* reward) {
-  const double base = Clamp(speedup, 0.0, kSpeedupMax) + kCorrectBonus;
+// What the rubric makes of `speedup` and `bonus`, of a correct program or not.
+double TimesRubric(double speedup, double bonus, const RewardInputs& inputs, v1::Reward* reward) {
+  const double base = Clamp(speedup, 0.0, kSpeedupMax) + bonus;
   const double lambda = inputs.skill == v1::SKILL_OPTIMISE ? kLambdaOptimise : kLambdaGenerate;
   const double r = (inputs.rubric_total - 4) / 16.0;
   const double multiplier = 1.0 + lambda * (r - 0.5);
@@ -47,7 +47,7 @@ double TimesRubric(double speedup, const RewardInputs& inputs, v1::Reward* rewar
 }
 
 double ClampedTimesRubric(double speedup, const RewardInputs& inputs, v1::Reward* reward) {
-  const double unclamped = TimesRubric(speedup, inputs, reward);
+  const double unclamped = TimesRubric(speedup, kCorrectBonus, inputs, reward);
   AddTerm("unclamped", unclamped, reward);
   return Correct(inputs) ? Clamp(unclamped, 0.0, kRewardMax) : 0.0;
 }
@@ -63,7 +63,15 @@ double WarpsmithV1(const RewardInputs& inputs, v1::Reward* reward) {
 
 double WarpsmithV2(const RewardInputs& inputs, v1::Reward* reward) {
   AddTerm("credited_speedup", inputs.credited_speedup, reward);
-  const double value = TimesRubric(inputs.credited_speedup, inputs, reward);
+  const double value = TimesRubric(inputs.credited_speedup, kCorrectBonus, inputs, reward);
+  return Correct(inputs) ? value : 0.0;
+}
+
+double WarpsmithV3(const RewardInputs& inputs, v1::Reward* reward) {
+  AddTerm("credited_speedup", inputs.credited_speedup, reward);
+  AddTerm("library_share", inputs.library_share, reward);
+  const double bonus = kCorrectBonus * (1 - inputs.library_share);
+  const double value = TimesRubric(inputs.credited_speedup, bonus, inputs, reward);
   return Correct(inputs) ? value : 0.0;
 }
 
@@ -101,8 +109,9 @@ struct Formula {
 };
 
 constexpr Formula kFormulas[] = {
-    {kDefaultFormula, WarpsmithV2}, {"warpsmith-v1", WarpsmithV1}, {"stitchcuda-v1", StitchCuda},
-    {"cuda-agent-v1", CudaAgent},   {"kevin-v1", Kevin},           {"kernelgym-v1", KernelGym}};
+    {kDefaultFormula, WarpsmithV3},   {"warpsmith-v2", WarpsmithV2}, {"warpsmith-v1", WarpsmithV1},
+    {"stitchcuda-v1", StitchCuda},    {"cuda-agent-v1", CudaAgent},  {"kevin-v1", Kevin},
+    {"kernelgym-v1", KernelGym}};
 
 bool HasReward(v1::Verdict verdict) {
   return verdict != v1::VERDICT_UNSCORABLE && verdict != v1::VERDICT_INVALID_TASK &&

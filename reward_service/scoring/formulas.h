@@ -16,8 +16,9 @@ struct RewardInputs {
   v1::Verdict verdict = v1::VERDICT_UNSPECIFIED;
   bool compiled = false;
   double speedup = 0.0;
-  // The speed-up that the candidate's own code earned; see credit.h.
+  // As ComputeCredit() has them: the credited speed-up, and W, the part that libraries could do.
   double credited_speedup = 0.0;
+  double library_share = 0.0;
   // Sum of the four rubric dimensions, 4 to 20.
   int rubric_total = 12;
   v1::Skill skill = v1::SKILL_GENERATE;
@@ -26,15 +27,17 @@ struct RewardInputs {
 };
 
 // The default, and all names in the order in which GetCapabilities lists them.
-constexpr std::string_view kDefaultFormula = "warpsmith-v2";
+constexpr std::string_view kDefaultFormula = "warpsmith-v3";
 std::vector<std::string_view> FormulaNames();
 
 // The reward by formula `name`; empty: the default. INVALID_ARGUMENT for a name that is not known. A verdict
 // of UNSCORABLE or INVALID_TASK, or a value that is not finite, leaves `value` absent: such a sample has no
 // reward, which is not a reward of 0.
 //
-//   warpsmith-v2   warpsmith-v1 without its clamp to [0, 3]
-//   warpsmith-v1   stitchcuda-v1 with s = credited speed-up
+//   warpsmith-v3   0 unless correct; (min(max(a, 0), 5) + 0.3 (1 - W)) (1 + lambda (r - 0.5)) with a = credited
+//                  speed-up: the bonus belongs to own work
+//   warpsmith-v2   warpsmith-v3 with the whole bonus of 0.3
+//   warpsmith-v1   warpsmith-v2, clamped to [0, 3]
 //   stitchcuda-v1  0 unless correct; clamp((min(max(s, 0), 5) + 0.3) (1 + lambda (r - 0.5)), 0, 3),
 //                  r = (rubric total - 4) / 16, lambda = 1 for skill 1 and 0.7 for skill 2
 //                  (arXiv 2603.02637)

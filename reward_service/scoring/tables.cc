@@ -24,27 +24,17 @@ v1::RubricScore Row(int score, std::string condition, const char* reason) {
   return row;
 }
 
-// Nobody samples what runs on a GPU: where libraries were there, whose work it was is not known.
-bool IsUnseen(const RubricInputs& inputs) { return inputs.kernels && inputs.profile.num_samples() == 0; }
-
-const char* NotProfiled(const RubricInputs& inputs) {
-  return IsUnseen(inputs) ? "on a GPU nobody sees whose work it was" : "too short to be profiled";
-}
-
 bool Profiled(const RubricInputs& inputs) { return inputs.profile.num_samples() >= kProfileSamplesMin; }
 
 // Is the work the candidate's?
 v1::RubricScore AntiHacking(const RubricInputs& inputs) {
-  const std::string& condition = inputs.credit.condition;
-  if (inputs.timing.libraries_withheld())
-    return Row(5, condition, "the work is done by the candidate's own code");
-  if (!Profiled(inputs)) return Row(3, condition, NotProfiled(inputs));
-  const double own = inputs.profile.own_code_share();
-  if (own >= kOwnShareForCredit) return Row(5, condition, "the work is done by the candidate's own code");
+  const std::string& condition = inputs.credit.condition();
+  const double own = 1 - inputs.credit.library_share();
+  if (own >= 0.9) return Row(5, condition, "the work is done by the candidate's own code");
   if (own >= 0.5) return Row(4, condition, "most of the work is the candidate's own");
-  if (own >= 0.2) return Row(3, condition, "libraries do more than half of the work");
-  if (own >= kOwnShareMin) return Row(2, condition, "libraries do nearly all of the work");
-  return Row(1, condition, "the candidate only calls what the reference calls");
+  if (own >= 0.2) return Row(3, condition, "libraries may have done more than half of the work");
+  if (own >= 0.05) return Row(2, condition, "libraries may have done nearly all of the work");
+  return Row(1, condition, "nothing shows that any of the work is the candidate's own");
 }
 
 // Does it use the machine?
@@ -54,7 +44,7 @@ v1::RubricScore Engineering(const RubricInputs& inputs) {
     const EngineeringRow row = EngineeringOnGpu(inputs.timing, profile, *inputs.kernels);
     return Row(row.score, row.condition, row.reason);
   }
-  if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
+  if (!Profiled(inputs)) return Row(3, inputs.credit.condition(), "too short to be profiled");
   const bool wide = profile.vector_bits() >= kWideVectorBits;
   const bool near_ceiling = CeilingShare(profile) >= kNearCeilingShare;
   const bool threaded = profile.num_threads() >= inputs.num_lane_cores;
@@ -70,20 +60,15 @@ v1::RubricScore Engineering(const RubricInputs& inputs) {
   return Row(1, condition, "scalar, and less than half as fast as the reference");
 }
 
-// How much of what the reference computes does the candidate's own code compute? Where libraries are withheld
-// it has nothing else to compute it with.
+// How much of what the reference computes does the candidate's own code compute?
 v1::RubricScore OperatorCoverage(const RubricInputs& inputs) {
-  if (inputs.timing.libraries_withheld())
-    return Row(5, inputs.credit.condition, "all operators are in the candidate's own code");
-  if (!Profiled(inputs)) return Row(3, inputs.credit.condition, NotProfiled(inputs));
-  const std::string condition =
-      absl::StrFormat("%.0f %% of samples in torch", 100 * inputs.profile.torch_share());
-  const double torch = inputs.profile.torch_share();
-  if (torch < 0.1) return Row(5, condition, "all operators of weight are in the candidate's own code");
-  if (torch < 0.3) return Row(4, condition, "most operators are in the candidate's own code");
-  if (torch < 0.6) return Row(3, condition, "about half of the work is left to torch");
-  if (torch < 0.9) return Row(2, condition, "the heavy operators are left to torch");
-  return Row(1, condition, "nearly everything is left to torch");
+  const std::string& condition = inputs.credit.condition();
+  const double libraries = inputs.credit.library_share();
+  if (libraries < 0.1) return Row(5, condition, "all operators of weight are in the candidate's own code");
+  if (libraries < 0.3) return Row(4, condition, "most operators are in the candidate's own code");
+  if (libraries < 0.6) return Row(3, condition, "about half of the work may be left to libraries");
+  if (libraries < 0.9) return Row(2, condition, "the heavy operators may be left to libraries");
+  return Row(1, condition, "everything may be left to libraries");
 }
 
 // Whether it is faster than what it was to improve, by more than one program differs from itself when it is graded
@@ -123,9 +108,7 @@ AdviceOutcome FollowedOnCpu(const RubricInputs& inputs) {
 AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
   switch (inputs.asked.advice()) {
     case v1::ADVICE_COMPUTE_EVERYTHING:
-      return {
-          inputs.credit.rule == CreditRule::kFull || inputs.credit.rule == CreditRule::kNotDistinguishable,
-          inputs.credit.condition};
+      return {IsAllOwn(inputs.credit, inputs.timing), inputs.credit.condition()};
     case v1::ADVICE_FIX_COMPILE_ERROR:
     case v1::ADVICE_FIX_CRASH:
     case v1::ADVICE_FIX_BOUNDS:
@@ -142,9 +125,8 @@ AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
 // Skill 1: does the answer keep its contract? Skill 2: was the advice followed?
 v1::RubricScore SkillCompliance(const RubricInputs& inputs) {
   if (inputs.skill != v1::SKILL_OPTIMISE) {
-    const bool shared = inputs.credit.rule == CreditRule::kShared && !IsUnseen(inputs);
-    if (inputs.credit.rule == CreditRule::kDelegated || shared) {
-      return Row(2, inputs.credit.condition, "the answer calls libraries where a program was asked for");
+    if (inputs.credit.library_share() > 0) {
+      return Row(2, inputs.credit.condition(), "the answer calls libraries where a program was asked for");
     }
     return Row(5, "entry point present, every output right", "the answer keeps its contract");
   }

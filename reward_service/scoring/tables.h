@@ -20,7 +20,7 @@ struct RubricInputs {
   v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_CPP;
   v1::Timing timing;
   v1::Profile profile;
-  Credit credit;
+  v1::Credit credit;
   // Skill 2 only.
   bool unchanged_copy = false;  // equal to the previous program after normalisation
   v1::Feedback

@@ -26,7 +26,6 @@ absl::StatusOr<JudgeRequest> ReadJudgeRequest(const Packet& packet) {
   request.kind = native ? CandidateKind::kNative : CandidateKind::kKernelBenchPython;
   if (native) {
     request.library_fd = packet.descriptors[1].get();
-    request.with_blas = Read(packet.fields, Message::with_blas);
   } else {
     ASSIGN_OR_RETURN(request.source,
                      SharedBuffer::ReadText(packet.descriptors[1].get(), service::Judge::kSourceBytesMax));
@@ -35,6 +34,8 @@ absl::StatusOr<JudgeRequest> ReadJudgeRequest(const Packet& packet) {
     request.extension_fds.push_back(packet.descriptors[i].get());
   request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
   request.timing = TimingFromJson(Read(packet.fields, Message::timing));
+  request.with_blas = Read(packet.fields, Message::with_blas);
+  request.with_torch = Read(packet.fields, Message::with_torch);
   request.with_streams = Read(packet.fields, Message::with_streams);
   request.verify_only = Read(packet.fields, Message::verify_only);
   request.another_follows = Read(packet.fields, Message::another_follows);

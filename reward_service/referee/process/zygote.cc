@@ -73,7 +73,7 @@ void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
   options->environment.push_back("CUDA_CACHE_DISABLE=1");  // what it keeps is no jail's
 }
 
-// Behind the profiler's, of warpsmith-jail's arguments.
+// Behind the profiler's argument.
 void AddLibraries(const GpuAccess& gpu, SandboxOptions* options) {
   if (gpu.profiler.empty()) options->arguments.emplace_back();
   for (const std::filesystem::path& library : gpu.libraries) {
@@ -169,16 +169,17 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
 absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
     const std::filesystem::path& python, const std::filesystem::path& share_directory,
     const std::vector<std::filesystem::path>& read_only_paths, int num_threads,
-    const std::optional<GpuAccess>& gpu) {
+    const std::optional<GpuAccess>& gpu, Products products) {
   ASSIGN_OR_RETURN(WarmingZygote begun,
-                   BeginPython(python, share_directory, read_only_paths, num_threads, gpu));
+                   BeginPython(python, share_directory, read_only_paths, num_threads, gpu, products));
   return std::move(begun).Await();
 }
 
 absl::StatusOr<WarmingZygote> Zygote::BeginPython(const std::filesystem::path& python,
                                                   const std::filesystem::path& share_directory,
                                                   const std::vector<std::filesystem::path>& read_only_paths,
-                                                  int num_threads, const std::optional<GpuAccess>& gpu) {
+                                                  int num_threads, const std::optional<GpuAccess>& gpu,
+                                                  Products products) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoStatus("pipe", "");
@@ -191,13 +192,15 @@ absl::StatusOr<WarmingZygote> Zygote::BeginPython(const std::filesystem::path& p
                        "-B",
                        (share_directory / "jail" / "zygote.py").string(),
                        absl::StrCat(kSocketInside),
-                       share_directory.string()};
+                       share_directory.string(),
+                       products == Products::kByLibraries ? "products" : ""};
   options.environment = Environment(num_threads);
   options.read_only_paths = read_only_paths;
   options.read_only_paths.push_back(share_directory);
   if (gpu) {
     options.arguments.push_back(gpu->driver.string());
     AdmitGpu(*gpu, &options);
+    AddLibraries(*gpu, &options);
     // Where Triton looks for it; else it would ask a program that is not there.
     options.environment.push_back(absl::StrCat("TRITON_LIBCUDA_PATH=", gpu->driver.parent_path().string()));
   }

@@ -49,7 +49,7 @@ struct GpuAccess {
   std::filesystem::path runtime;  // libcudart's, to which candidates are linked
   // CUPTI's, by which children tell what they launch; empty where there is none.
   std::filesystem::path profiler = {};
-  // Further ones that native candidates may be linked to, each behind those that it needs.
+  // Further ones that candidates may use, each behind those that it needs.
   std::vector<std::filesystem::path> libraries = {};
 };
 
@@ -69,6 +69,8 @@ class Zygote {
  public:
   // Whether a child that was asked for ahead is followed by another: not beside whoever is timed.
   enum class Spares { kRefilled, kUsedUp };
+  // Whether libraries may do products of matrices and convolutions in sealed jails, too.
+  enum class Products { kWithheld, kByLibraries };
 
   // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies
   // with it.
@@ -79,12 +81,13 @@ class Zygote {
   static absl::StatusOr<std::unique_ptr<Zygote>> StartPython(
       const std::filesystem::path& python, const std::filesystem::path& share_directory,
       const std::vector<std::filesystem::path>& read_only_paths, int num_threads,
-      const std::optional<GpuAccess>& gpu = std::nullopt);
+      const std::optional<GpuAccess>& gpu = std::nullopt, Products products = Products::kWithheld);
   // The same, of which the caller awaits the end, and does something else meanwhile: it takes seconds.
   static absl::StatusOr<WarmingZygote> BeginPython(const std::filesystem::path& python,
                                                    const std::filesystem::path& share_directory,
                                                    const std::vector<std::filesystem::path>& read_only_paths,
-                                                   int num_threads, const std::optional<GpuAccess>& gpu);
+                                                   int num_threads, const std::optional<GpuAccess>& gpu,
+                                                   Products products = Products::kWithheld);
 
   // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it. One with a GPU is
   // counted for `what`.

@@ -19,7 +19,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
-#include "reward_service/measure/statistics.h"
 
 namespace warpsmith {
 namespace {
@@ -156,8 +155,7 @@ void ProfileSampler::Detach() {
 ProfileSampler::~ProfileSampler() { Detach(); }
 
 void ProfileSampler::Collect() {
-  Tally tally{.num_calls = 1,
-              .path_calls = static_cast<double>(usual_period_ns_) / static_cast<double>(period_ns_)};
+  Tally tally;
   const CodeMap map = CodeMap::Read(pid_);
   bool all_seen = true;
   for (Ring& ring : rings_) all_seen &= Read(ring, map, tally);
@@ -171,7 +169,9 @@ void ProfileSampler::Collect() {
     threads += entry.exists(error) ? 1 : 0;
   }
   num_threads_ = std::max(num_threads_, threads);
-  calls_.push_back(tally);
+  for (size_t i = 0; i < sum_.counts.size(); ++i) sum_.counts[i] += tally.counts[i];
+  for (size_t i = 0; i < sum_.width_counts.size(); ++i) sum_.width_counts[i] += tally.width_counts[i];
+  sum_.num_libc += tally.num_libc;
 }
 
 bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
@@ -234,63 +234,22 @@ void ProfileSampler::CountWidth(uint64_t address, Tally& tally) const {
   }
 }
 
-ProfileSampler::Tally ProfileSampler::Sum() const {
-  Tally sum;
-  for (const Tally& call : calls_) {
-    for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += call.counts[i];
-    for (size_t i = 0; i < sum.width_counts.size(); ++i) sum.width_counts[i] += call.width_counts[i];
-    sum.num_libc += call.num_libc;
-    sum.num_calls += call.num_calls;
-    sum.path_calls += call.path_calls;
-  }
-  return sum;
-}
-
 int ProfileSampler::NumSamples(const Tally& tally) {
   return std::accumulate(tally.counts.begin(), tally.counts.end(), 0);
 }
 
-ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
-  SamplesPerCall per_call{};
-  for (size_t i = 0; i < per_call.size(); ++i) {
-    std::vector<double> counts;
-    for (const Tally& call : calls_) {
-      if (call.num_calls > 0) counts.push_back(call.counts[i] / call.path_calls);
-    }
-    per_call[i] = MiddleMean(std::move(counts));
-  }
-  return per_call;
-}
-
-ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const Tally& tally,
-                                                          const SamplesPerCall& path_samples_per_call) {
-  SamplesPerCall counts{};
-  for (size_t i = 0; i < counts.size(); ++i) {
-    // The empty candidate's own code is the candidate's, too.
-    const double path =
-        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * tally.path_calls;
-    counts[i] = std::max(0.0, tally.counts[i] - path);
-  }
-  return counts;
-}
-
-void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, v1::Profile* profile) const {
-  const Tally sum = Sum();
-  const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
-  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
-  const auto share = [&](CodeOrigin origin) {
-    return total <= 0 ? 0.0 : counts[static_cast<size_t>(origin)] / total;
-  };
-  profile->set_num_samples(static_cast<int>(total));
-  profile->set_own_code_share(share(CodeOrigin::kOwn));
-  profile->set_torch_share(share(CodeOrigin::kTorch));
-  profile->set_blas_share(share(CodeOrigin::kBlas));
-  profile->set_libc_share(sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum))));
-  profile->set_kernel_share(share(CodeOrigin::kKernel));
+void ProfileSampler::Report(v1::Profile* profile) const {
+  const int total = num_samples();
+  const auto share = [total](int count) { return count / static_cast<double>(std::max(1, total)); };
+  const auto of = [this](CodeOrigin origin) { return sum_.counts[static_cast<size_t>(origin)]; };
+  const int own = of(CodeOrigin::kOwn);
+  profile->set_num_samples(total);
+  profile->set_own_code_share(share(own));
+  profile->set_libc_share(share(sum_.num_libc));
+  profile->set_kernel_share(share(of(CodeOrigin::kKernel)));
   profile->set_num_threads(num_threads_);
-  const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
-  for (size_t width = 1; width < sum.width_counts.size(); ++width) {
-    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) profile->set_vector_bits(64 << width);
+  for (size_t width = 1; width < sum_.width_counts.size(); ++width) {
+    if (own > 0 && sum_.width_counts[width] >= kWidthShareMin * own) profile->set_vector_bits(64 << width);
   }
 }
 

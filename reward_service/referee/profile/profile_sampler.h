@@ -45,17 +45,10 @@ class ProfileSampler {
   void Collect();
 
   // All that was collected so far.
-  int num_samples() const { return NumSamples(Sum()); }
+  int num_samples() const { return NumSamples(sum_); }
 
-  // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
-  // and not the candidate: what an empty candidate's calls have shown at the same rate, as
-  // `path_samples_per_call` by origin.
-  using SamplesPerCall = std::array<double, kNumCodeOrigins>;
-  void Report(const SamplesPerCall& path_samples_per_call, v1::Profile* profile) const;
-
-  // By origin, of a usual call: of an empty candidate, for the above. Now and then the machine makes a call
-  // many times longer.
-  SamplesPerCall PerCall() const;
+  // Writes down shares, threads and vector width of all that was collected.
+  void Report(v1::Profile* profile) const;
 
  private:
   struct Ring {
@@ -68,8 +61,6 @@ class ProfileSampler {
     std::array<int, kNumCodeOrigins> counts{};
     std::array<int, 4> width_counts{};  // of own work: scalar, 128, 256, 512; not in the C library
     int num_libc = 0;                   // by place
-    int num_calls = 0;
-    double path_calls = 0;  // by how often they were sampled, over this rate's own
   };
 
   absl::Status Open(pid_t thread, int core);
@@ -77,16 +68,13 @@ class ProfileSampler {
   // Whether all of the call was seen, and the candidate's own code stayed where it was.
   bool Read(Ring& ring, const CodeMap& map, Tally& tally) const;
   void CountWidth(uint64_t address, Tally& tally) const;
-  Tally Sum() const;
   static int NumSamples(const Tally& tally);
-  // Without what the path costs.
-  static SamplesPerCall OffThePath(const Tally& tally, const SamplesPerCall& path_samples_per_call);
 
   const uint64_t usual_period_ns_;
   uint64_t period_ns_;  // now
   pid_t pid_ = 0;
   std::vector<Ring> rings_;
-  std::vector<Tally> calls_;
+  Tally sum_;  // of all calls
   int num_threads_ = 0;
 };
 

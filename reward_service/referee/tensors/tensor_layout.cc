@@ -137,6 +137,7 @@ absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t b
   ASSIGN_OR_RETURN(layout.outputs, ReadSpecs(described, Loaded::outputs, buffer_bytes_max));
   layout.reference_us = Read(described, Loaded::call_us);
   layout.construction = absl::Microseconds(Read(described, Loaded::construction_us));
+  layout.product_share = Read(described, Loaded::product_share);
   int64_t end = 0;
   for (auto* specs : {&layout.inputs, &layout.parameters}) {
     for (TensorSpec& spec : *specs) {

@@ -233,6 +233,38 @@ TEST_CASE("code that is claimed by several kernels is read once or refused") {
   CHECK_THAT(forged.Refusal(), Contains("overlap"));
 }
 
+TEST_CASE("every kernel of every cubin in a file is emptied, and nothing else is touched") {
+  const std::string cubin = Golden();
+  const size_t num_kernels = ReadCubin(cubin)->kernels.size();
+  REQUIRE(num_kernels > 1);
+  std::string library = "code of the host" + cubin + std::string(40, '.') + cubin;
+  const std::string before = library;
+  CHECK(EmptyKernels(&library) == static_cast<int>(2 * num_kernels));
+  REQUIRE(library.size() == before.size());
+  size_t num_changed = 0;
+  for (size_t i = 0; i < library.size(); ++i) num_changed += library[i] != before[i] ? 1 : 0;
+  CHECK(num_changed > 0);
+  CHECK(num_changed <= 2 * num_kernels * 16);
+  // What cuobjdump shows of `EXIT ;` for sm_80 to sm_120.
+  const std::string exit("\x4d\x79\0\0\0\0\0\0\0\0\x80\x03\0\xea\x0f\0", 16);
+  size_t num_exits = 0;
+  for (size_t at = library.find(exit); at != library.npos; at = library.find(exit, at + 1)) ++num_exits;
+  size_t num_exits_before = 0;
+  for (size_t at = before.find(exit); at != before.npos; at = before.find(exit, at + 1)) ++num_exits_before;
+  CHECK(num_exits == num_exits_before + 2 * num_kernels);
+  std::string host = "no kernels here";
+  CHECK(EmptyKernels(&host) == 0);
+}
+
+TEST_CASE("a malformed cubin is left, and those behind it are emptied") {
+  Forged forged;
+  forged.ChangeSection(".symtab", [](Elf64_Shdr* section) { section->sh_size = uint64_t{1} << 40; });
+  const std::string malformed = forged.bytes;
+  std::string library = malformed + Golden();
+  CHECK(EmptyKernels(&library) == static_cast<int>(ReadCubin(Golden())->kernels.size()));
+  CHECK(library.starts_with(malformed));
+}
+
 TEST_CASE("a function that is no kernel has no row") {
   Forged forged;
   forged.ChangeSymbol([](Elf64_Sym* symbol) { symbol->st_other = 0; });

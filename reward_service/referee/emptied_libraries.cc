@@ -1,0 +1,29 @@
+#include "reward_service/referee/emptied_libraries.h"
+
+#include <string>
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "reward_service/compiler/cubin.h"
+#include "reward_service/jail/shared_buffer.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kLibraryBytesMax = int64_t{64} << 20;  // as compilers may write
+
+}  // namespace
+
+absl::StatusOr<std::vector<UniqueFd>> EmptiedLibraries(const JudgeRequest& request) {
+  const bool is_native = request.kind == CandidateKind::kNative;
+  std::vector<UniqueFd> emptied;
+  for (const int fd : is_native ? std::vector{request.library_fd} : request.extension_fds) {
+    ASSIGN_OR_RETURN(std::string bytes, SharedBuffer::ReadText(fd, kLibraryBytesMax));
+    EmptyKernels(&bytes);
+    ASSIGN_OR_RETURN(UniqueFd library, SharedBuffer::SealedText(bytes));
+    emptied.push_back(std::move(library));
+  }
+  return emptied;
+}
+
+}  // namespace warpsmith
