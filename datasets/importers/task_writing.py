@@ -16,6 +16,8 @@ from datasets.importers.reference_program import MODULES, ReferenceProgram
 from datasets.tasks.make_tasks import task_record, write_tasks
 
 REPORT_NAME = "import_report.json"
+# What libraries may do for a program: on KernelBench's level 1 the product, or the convolution, is the exercise itself.
+_LIBRARIES_BY_FAMILY = {"level2": ["blas"], "level3": ["blas"], "level4": ["blas"]}
 _PROGRESS = 10
 
 
@@ -25,7 +27,7 @@ class TaskFiles:
 
     report: ImportReport
     sizer: CpuSizer | None = None
-    allowed_libraries: list[str] = field(default_factory=list)
+    allowed_libraries: list[str] | None = None  # of every task; None: by its family
     _records: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     _ids: dict[str, int] = field(default_factory=dict)
 
@@ -38,7 +40,9 @@ class TaskFiles:
             source = sized.source
             self.report.details[task_id] = sized.detail
         record = task_record(task_id, family, program.operators, source, name)
-        record = {**record, "allowed_libraries": self.allowed_libraries, **more}
+        allowed = self.allowed_libraries
+        libraries = _LIBRARIES_BY_FAMILY.get(family, []) if allowed is None else allowed
+        record = {**record, "allowed_libraries": libraries, **more}
         _check_text(record)
         self._records[name].append(record)
         self.report.written[f"{name}.jsonl"] += 1
@@ -75,7 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--leak-by", choices=("structure", "program"), default="structure", help="what counts as held out"
     )
     parser.add_argument("--module", action="append", default=[], help="a further module that references may import")
-    parser.add_argument("--allowed-library", action="append", default=[], help='for every task, e.g. "blas"')
+    parser.add_argument(
+        "--allowed-library",
+        action="append",
+        choices=("none", "blas", "torch"),
+        help="for every task; default: none, and blas for KernelBench's levels 2 to 4",
+    )
     parser.add_argument("--strict", action="store_true", help="exit with status 1 if anything is refused but leaks")
     parser.add_argument("--cpu-sizes", action="store_true", help="shrink sizes to the budget, running each reference")
     parser.add_argument("--input-bytes-max", type=int, default=budget.input_bytes)
@@ -97,7 +106,8 @@ def make_task_files(arguments: argparse.Namespace) -> TaskFiles:
         confinement.check()
         budget = CpuBudget(input_bytes=arguments.input_bytes_max, reference_ms_max=arguments.reference_ms_max)
         sizer = CpuSizer(budget, confinement, Limits(seconds_max=arguments.seconds_max))
-    return TaskFiles(ImportReport(), sizer, arguments.allowed_library)
+    allowed = arguments.allowed_library
+    return TaskFiles(ImportReport(), sizer, None if allowed is None else [name for name in allowed if name != "none"])
 
 
 def exit_status(arguments: argparse.Namespace, report: ImportReport) -> int:

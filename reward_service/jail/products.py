@@ -13,7 +13,16 @@ import torch
 from torch.nn import functional
 
 # From one element to several threads, divisible by a vector's width or not: libraries choose code by these.
-_SIZES = ((1, 1, 1), (1, 64, 64), (64, 64, 1), (3, 5, 7), (33, 65, 129), (128, 64, 256), (512, 511, 510), (1024, 16, 1024))
+_SIZES = (
+    (1, 1, 1),
+    (1, 64, 64),
+    (64, 64, 1),
+    (3, 5, 7),
+    (33, 65, 129),
+    (128, 64, 256),
+    (512, 511, 510),
+    (1024, 16, 1024),
+)
 _NUM_THREADS = 4
 _DTYPES = (torch.float32, torch.float64)
 _DTYPES_ON_GPU = (*_DTYPES, torch.float16, torch.bfloat16)
@@ -70,7 +79,9 @@ def _convolutions(dtype: torch.dtype) -> None:
                 back = torch.empty(channels, 16 // groups, *(kernel,) * rank, dtype=dtype)
                 transposed[rank - 1](x, back, **choice)
             like = torch.empty(2, channels, 17, 17, dtype=dtype, memory_format=torch.channels_last)
-            filters = torch.empty(16, channels // groups, kernel, kernel, dtype=dtype, memory_format=torch.channels_last)
+            filters = torch.empty(
+                16, channels // groups, kernel, kernel, dtype=dtype, memory_format=torch.channels_last
+            )
             functional.conv2d(like, filters, **choice)
 
 

@@ -64,6 +64,19 @@ def test_problems_become_tasks_as_the_trainer_reads_them(checkout: Path, monkeyp
     assert first["reference_source"] == _PROBLEM.format(forward="torch.relu(x)")
     assert (first["allowed_libraries"], first["split"]) == ([], "train")
     assert second["id"] == "kernelbench_level2_003_Odd_name_"
+    assert second["allowed_libraries"] == ["blas"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [(["none"], []), (["blas"], ["blas"]), (["blas", "torch"], ["blas", "torch"])]
+)
+def test_libraries_that_are_named_are_those_of_every_task(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], expected: list[str]
+) -> None:
+    _write(checkout, "level1/19_ReLU.py", "torch.relu(x)")
+    _write(checkout, "level2/3_Odd.py", "torch.tanh(x)")
+    assert _import(monkeypatch, checkout, *[f"--allowed-library={name}" for name in options]) == 0
+    assert [line["allowed_libraries"] for line in _lines(checkout, "train.jsonl")] == [expected, expected]
 
 
 def test_held_out_problems_and_their_likes_are_not_learned_from(
