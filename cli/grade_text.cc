@@ -208,6 +208,7 @@ std::string GradeText(const v1::Grade& grade) {
   AddKernels(grade.compile(), &rows);
   AddCorrectness(grade.correctness(), &rows);
   AddTiming(grade.timing(), &rows);
+  AddCredit(grade, &rows);
   AddProfile(grade.profile(), &rows);
   AddGpu(grade, &rows);
   AddLaunches(grade.profile(), &rows);

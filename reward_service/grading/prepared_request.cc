@@ -65,12 +65,20 @@ std::string DigestOf(const v1::GradeRequest& request) {
   return Sha256Hex(content.SerializeAsString());
 }
 
-bool WantsBlas(const PreparedRequest& prepared) {
-  if (prepared.device != v1::DEVICE_CUDA || !LanguageOf(prepared.request.candidate().language()).is_native)
-    return false;
+bool IsNative(const PreparedRequest& prepared) {
+  return LanguageOf(prepared.request.candidate().language()).is_native;
+}
+
+bool Allows(const PreparedRequest& prepared, std::string_view library) {
   const auto& allowed = prepared.request.task().allowed_libraries();
-  if (std::find(allowed.begin(), allowed.end(), "blas") == allowed.end()) return false;
-  // Whoever hides the names finds the libraries withheld.
+  return std::find(allowed.begin(), allowed.end(), library) != allowed.end();
+}
+
+bool WantsBlas(const PreparedRequest& prepared) {
+  const bool all = Allows(prepared, "torch");
+  if (!IsNative(prepared)) return Allows(prepared, "blas") && !all;
+  if (prepared.device != v1::DEVICE_CUDA || !(all || Allows(prepared, "blas"))) return false;
+  // A program that hides the names finds the libraries withheld.
   return prepared.source.find("cublas") != std::string::npos ||
          prepared.source.find("cudnn") != std::string::npos;
 }
@@ -86,6 +94,7 @@ std::string MeasurementKey(const PreparedRequest& prepared, std::string_view nor
                            const std::string& environment) {
   return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
                                 prepared.device, "\n", environment, "\n", prepared.with_blas ? "blas\n" : "",
+                                prepared.with_torch ? "torch\n" : "",
                                 absl::string_view(normalised.data(), normalised.size())));
 }
 
@@ -122,6 +131,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.with_blas = WantsBlas(prepared);
+  prepared.with_torch = !IsNative(prepared) && Allows(prepared, "torch");
   prepared.with_streams = MayOverlapKernels(prepared, normalised);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());

@@ -22,9 +22,10 @@ struct PreparedRequest {
   // The program, and the same normalised. Empty when the answer has none.
   std::string source;
   std::string source_sha256;
-  // A native CUDA program that names cuBLAS or cuDNN, of a task whose allowed_libraries has "blas": both are built into
-  // it and are in its jail.
+  // JudgeRequest::with_blas, and with_torch: by the task's allowed_libraries. A native program needs cuBLAS or cuDNN only
+  // where it names them.
   bool with_blas = false;
+  bool with_torch = false;
   // A program for a GPU that names what makes kernels run beside each other: streams, graphs, contexts.
   bool with_streams = false;
   // SHA-256 of everything but the request's id and priority.

@@ -93,8 +93,11 @@ extern "C" const char* warpsmith_finish_learning() {
   return text.c_str();
 }
 
-extern "C" int warpsmith_withhold_pages(char* error, size_t error_bytes) {
-  return Report(warpsmith::WithholdPages(), error, error_bytes);
+extern "C" void warpsmith_learn_copies() { warpsmith::LearnCopies(); }
+
+extern "C" int warpsmith_withhold_pages(int with_copies, char* error, size_t error_bytes) {
+  const auto copies = with_copies != 0 ? warpsmith::Copies::kByLibraries : warpsmith::Copies::kWithheld;
+  return Report(warpsmith::WithholdPages(copies), error, error_bytes);
 }
 
 // See fat_binaries.h; `unused` and `kept`, a line each.

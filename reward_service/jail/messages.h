@@ -22,6 +22,7 @@ namespace zygote {
 struct Warm : ToReferee {
   static constexpr char op[] = "warm";
   static constexpr AnyField code{"code"};
+  static constexpr AnyField code_with_copies{"code_with_copies"};
   static constexpr TextField torch_version{"torch_version", 64};
   static constexpr TextField torch_cpu_capability{"torch_cpu_capability", 64};
   static constexpr TextField triton_version{"triton_version", 64};  // empty: programs have none
@@ -40,6 +41,7 @@ struct Fork : ToZygote {
   static constexpr IntegerField num_threads_max{"num_threads_max", 1, 4096, 64};
   static constexpr Trusted<int> num_threads{"num_threads"};
   static constexpr BooleanField sealed{"sealed"};
+  static constexpr BooleanField copies{"copies"};
   static constexpr BooleanField compiles{"compiles"};  // the child may run compilers, and what they make
   static constexpr BooleanField gpu{"gpu"};            // the child opens the GPU that its zygote may use
   static constexpr IntegerField launch_queues{"launch_queues", 1, 32, 1};  // of its context there
@@ -116,6 +118,7 @@ struct Loaded : ToReferee {
   // What the reference's constructor took.
   static constexpr IntegerField construction_us{"construction_us", 0, INT32_MAX, 0};
   static constexpr NumberField product_share{"product_share", 0, 1, 0};
+  static constexpr BooleanField moves_data{"moves_data"};
 };
 
 struct Window : ToOracle {

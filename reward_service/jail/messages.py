@@ -21,6 +21,7 @@ class Warm(Message):
 
     op = "warm"
     code: dict[str, Any]
+    code_with_copies: dict[str, Any]
     torch_version: str
     torch_cpu_capability: str
     triton_version: str
@@ -42,6 +43,7 @@ class Fork(Message):
     num_threads_max: int
     num_threads: int
     sealed: bool
+    copies: bool
     compiles: bool
     gpu: bool
     launch_queues: int
@@ -123,6 +125,7 @@ class Loaded(Message):
     call_us: int
     construction_us: int
     product_share: float
+    moves_data: bool
 
 
 @dataclass

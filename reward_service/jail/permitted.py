@@ -1,8 +1,8 @@
 """The operators that a program may use where libraries are withheld: they allocate, fill, view and describe tensors.
 
 What they execute is found out by running them here (see withheld_pages.h), so this list is the contract: an operator is
-permitted if it is called here, and what is left out ends at a withheld page. Copies are left out on purpose: where a
-reference only moves data, a copy is the whole work. So on a GPU what is made of the host's numbers is left out, too.
+permitted if it is called here, and what is left out ends at a withheld page. Copies are a list of their own: where a
+reference moves data, a copy is a part of the work. On a GPU what is made of the host's numbers is left out, too.
 """
 
 from __future__ import annotations
@@ -232,6 +232,40 @@ def _run_once_on_gpu() -> None:
             triton_exercise.launch(_tensors())
     gpu_tensors.take_turn()
     gpu_tensors.synchronise()
+
+
+def _copies(x: torch.Tensor) -> None:
+    """Of the same dtype, from one layout to another."""
+    places = [x, *([x.transpose(0, 1), x.transpose(-1, -2), x[:, 1:], x[:, ::2]] if x.dim() >= 2 else [])]
+    for place in places:
+        place.clone()
+        place.contiguous()
+        place.clone(memory_format=torch.contiguous_format)
+        place.reshape(-1)
+        torch.empty_like(place).copy_(place)
+        torch.empty(place.shape, dtype=x.dtype).copy_(place)
+        place.to(place.dtype, copy=True)
+    if x.dim() == 4:
+        x.contiguous(memory_format=torch.channels_last)
+        x.to(memory_format=torch.channels_last).contiguous()
+
+
+def _run_copies() -> None:
+    for x in _tensors():
+        _copies(x)
+
+
+def run_copies() -> None:
+    """Runs every copy in each way in which programs are run."""
+    for num_threads in (1, _NUM_THREADS):
+        torch.set_num_threads(num_threads)
+        with torch.no_grad():
+            _run_copies()
+    with torch.inference_mode():
+        _run_copies()
+    other = threading.Thread(target=torch.no_grad()(_run_copies))
+    other.start()
+    other.join()
 
 
 def run_all(facade: ctypes.CDLL, *, on_gpu: bool = False) -> None:

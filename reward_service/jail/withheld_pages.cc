@@ -29,8 +29,8 @@ struct Segment {
   uintptr_t end = 0;
   uintptr_t file_page = 0;  // of the file's pages, the one at `start`
   bool whole = false;
-  // One byte a page, not zero once it was executed; shared with the child that learns. Null where the
-  // segment is whole.
+  // One byte a page: 0, or kExecuted or kCopies once it was executed; shared with the child that learns. Null where
+  // the segment is whole.
   volatile unsigned char* executed = nullptr;
 };
 
@@ -39,11 +39,19 @@ struct Range {
   uintptr_t end;
 };
 
+constexpr unsigned char kExecuted = 1, kCopies = 2;
+
+// The byte of a page that may be executed.
+bool IsPermitted(unsigned char page, Copies copies) {
+  return page == kExecuted || (page == kCopies && copies == Copies::kByLibraries);
+}
+
 // Signal handlers have no argument of ours: what they read must be static.
 std::vector<Segment> segments;  // while learning
 std::span<volatile unsigned char> executed_pages;
-std::vector<Range> withheld;  // sorted
-volatile bool is_closed = false;
+volatile unsigned char learning = kExecuted;
+std::vector<Range> withheld[2];  // by Copies; sorted
+const std::vector<Range>* volatile closed = nullptr;
 
 absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -84,19 +92,19 @@ std::vector<Segment> LoadedSegments() {
 
 size_t NumPages(const Segment& segment) { return (segment.end - segment.start) / kPageBytes; }
 
-// Calls `visit(first, number)` for each longest run of pages of the segment that were executed, or were not.
+// Calls `visit(first, number)` for each longest run of pages of the segment that are permitted, or are not.
 template <typename Visit>
-void ForEachRun(const Segment& segment, bool executed, Visit visit) {
+void ForEachRun(const Segment& segment, Copies copies, bool permitted, Visit visit) {
   const size_t num_pages = NumPages(segment);
   for (size_t page = 0; page < num_pages;) {
     const size_t first = page;
-    while (page < num_pages && (segment.executed[page] != 0) == executed) ++page;
+    while (page < num_pages && IsPermitted(segment.executed[page], copies) == permitted) ++page;
     if (page > first) visit(first, page - first);
     page += page == first ? 1 : 0;
   }
 }
 
-std::string CodeText(const std::vector<Segment>& loaded) {
+nlohmann::json CodeOf(const std::vector<Segment>& loaded, Copies copies) {
   nlohmann::json files = nlohmann::json::object();
   for (const Segment& segment : loaded) {
     nlohmann::json& pages = files[segment.path];
@@ -105,11 +113,11 @@ std::string CodeText(const std::vector<Segment>& loaded) {
       continue;
     }
     if (pages.is_null()) pages = nlohmann::json::array();
-    ForEachRun(segment, /*executed=*/true, [&](size_t first, size_t number) {
+    ForEachRun(segment, copies, /*permitted=*/true, [&](size_t first, size_t number) {
       pages.push_back({segment.file_page + first, number});
     });
   }
-  return files.dump();
+  return files;
 }
 
 void OnLearningFault(int signal, siginfo_t* info, void* /*context*/) {
@@ -117,7 +125,7 @@ void OnLearningFault(int signal, siginfo_t* info, void* /*context*/) {
   for (const Segment& segment : segments) {
     if (segment.whole || address < segment.start || address >= segment.end) continue;
     const uintptr_t page = (address - segment.start) / kPageBytes;
-    segment.executed[page] = 1;
+    segment.executed[page] = learning;
     void* const start = reinterpret_cast<void*>(segment.start + page * kPageBytes);
     if (mprotect(start, kPageBytes, PROT_READ | PROT_EXEC) == 0) return;
   }
@@ -175,28 +183,32 @@ absl::Status LearnPages() {
   return absl::OkStatus();
 }
 
+void LearnCopies() { learning = kCopies; }
+
 std::string FinishLearning() {
-  withheld.clear();
-  for (const Segment& segment : segments) {
-    if (segment.whole) continue;
-    ForEachRun(segment, /*executed=*/false, [&](size_t first, size_t number) {
-      withheld.push_back({segment.start + first * kPageBytes, segment.start + (first + number) * kPageBytes});
-    });
+  for (const Copies copies : {Copies::kWithheld, Copies::kByLibraries}) {
+    std::vector<Range>& ranges = withheld[static_cast<int>(copies)];
+    ranges.clear();
+    for (const Segment& segment : segments) {
+      if (segment.whole) continue;
+      ForEachRun(segment, copies, /*permitted=*/false, [&](size_t first, size_t number) {
+        ranges.push_back({segment.start + first * kPageBytes, segment.start + (first + number) * kPageBytes});
+      });
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
   }
-  std::sort(withheld.begin(), withheld.end(),
-            [](const Range& a, const Range& b) { return a.start < b.start; });
-  std::string text = CodeText(segments);
+  const nlohmann::json code = {CodeOf(segments, Copies::kWithheld), CodeOf(segments, Copies::kByLibraries)};
   // Every mapping makes every later fork a little slower.
   munmap(const_cast<unsigned char*>(executed_pages.data()), executed_pages.size());
   segments.clear();
-  return text;
+  return code.dump();
 }
 
-std::string LoadedCodeText() { return CodeText(LoadedSegments()); }
+std::string LoadedCodeText() { return CodeOf(LoadedSegments(), Copies::kWithheld).dump(); }
 
-absl::Status WithholdPages() {
-  is_closed = true;  // first: other threads may be in the midst of that code
-  for (const Range& range : withheld) {
+absl::Status WithholdPages(Copies copies) {
+  closed = &withheld[static_cast<int>(copies)];  // first: other threads may be in the midst of that code
+  for (const Range& range : *closed) {
     if (mprotect(reinterpret_cast<void*>(range.start), range.end - range.start, PROT_READ) != 0)
       return Failed("withhold pages");
   }
@@ -204,12 +216,13 @@ absl::Status WithholdPages() {
 }
 
 bool IsWithheld(const void* address) {
-  if (!is_closed) return false;
+  const std::vector<Range>* const ranges = closed;
+  if (ranges == nullptr) return false;
   const auto at = reinterpret_cast<uintptr_t>(address);
   const auto after =
-      std::upper_bound(withheld.begin(), withheld.end(), at,
+      std::upper_bound(ranges->begin(), ranges->end(), at,
                        [](uintptr_t value, const Range& range) { return value < range.start; });
-  return after != withheld.begin() && at < std::prev(after)->end;
+  return after != ranges->begin() && at < std::prev(after)->end;
 }
 
 }  // namespace warpsmith

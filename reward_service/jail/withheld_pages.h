@@ -1,8 +1,8 @@
 // Taking the code of libraries away from a process, all but the pages that permitted operators execute.
 //
-// The zygote calls PrepareLearning(), forks a child that calls LearnPages(), runs every permitted operator
-// and ends, and then calls FinishLearning(). Each jail that it forks later may call WithholdPages(). What a
-// page of code holds may still be read: where no memory can be made executable (RefuseNewCode()), reading
+// The zygote calls PrepareLearning(), forks a child that calls LearnPages(), runs every permitted operator, calls
+// LearnCopies(), runs every copy and ends, and then calls FinishLearning(). Each jail that it forks later may call
+// WithholdPages(). What a page of code holds may still be read: where no memory can be made executable (RefuseNewCode()), reading
 // code is no way to run it.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_WITHHELD_PAGES_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_WITHHELD_PAGES_H_
@@ -27,16 +27,23 @@ absl::Status PrepareLearning(const std::set<std::string>& kept = {});
 // for good, and is remembered where the parent sees it.
 absl::Status LearnPages();
 
-// In the parent, once that child has ended. The code that remains, as the referee takes it (see PermittedCode):
-// a JSON object of file names, each with its pages as [first, number] in units of 4 KiB, or with true for all
-// of it.
+// In that child: pages that are executed for the first time from now on are those of copies.
+void LearnCopies();
+
+// Whether a program may copy tensors by libraries: not where the reference itself moves data.
+enum class Copies { kWithheld, kByLibraries };
+
+// In the parent, once that child has ended. Returns the code that remains, as the referee takes it (see PermittedCode):
+// a JSON list of two objects, without the copies and with them, of file names, each with its pages as [first, number] in
+// units of 4 KiB, or with true for all of it.
 std::string FinishLearning();
 
 // The same where nothing was learnt: every library that is loaded now, whole.
 std::string LoadedCodeText();
 
-// Some hundred system calls. Threads that are in the midst of withheld code end the process by a fault.
-absl::Status WithholdPages();
+// Takes the code away by some hundred system calls. Threads that are in the midst of withheld code end the process by a
+// fault.
+absl::Status WithholdPages(Copies copies = Copies::kWithheld);
 
 // Whether WithholdPages() took `address` away. For signal handlers, too.
 bool IsWithheld(const void* address);

@@ -119,7 +119,7 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
         else:
             hooks = python_jail.Hooks(
                 touch_constants,
-                lambda: _call(library.warpsmith_withhold_pages),
+                lambda: _call(library.warpsmith_withhold_pages, ctypes.c_int(request.copies)),
                 lambda: _call(library.warpsmith_withhold_fat_binaries),
                 lambda: _call(library.warpsmith_begin_trace),
                 end_trace,
@@ -197,9 +197,9 @@ def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
 
 def learn_permitted_code(
     library: ctypes.CDLL, facade: ctypes.CDLL, kept: list[str], *, products: bool, on_gpu: bool
-) -> dict[str, Any]:
-    """Finds out in a child which code of the loaded libraries the permitted operators execute, and the products. All
-    code of the files `kept` stays."""
+) -> list[dict[str, Any]]:
+    """Finds out in a child which code of the loaded libraries the permitted operators execute, and the products; without
+    copies, and with them. All code of the files `kept` stays."""
     _call(library.warpsmith_prepare_learning, "\n".join(kept).encode())
     child = os.fork()
     if child == 0:
@@ -215,6 +215,8 @@ def learn_permitted_code(
                 import products as of_products
 
                 of_products.run_all(on_gpu=on_gpu)
+            library.warpsmith_learn_copies()
+            permitted.run_copies()
             status = 0
         except BaseException:  # noqa: BLE001 - told by the status
             traceback.print_exc()
@@ -224,7 +226,7 @@ def learn_permitted_code(
     if status != 0:
         raise OSError(f"the permitted operators failed with status {status}")
     library.warpsmith_finish_learning.restype = ctypes.c_char_p
-    code: dict[str, Any] = json.loads(library.warpsmith_finish_learning())
+    code: list[dict[str, Any]] = json.loads(library.warpsmith_finish_learning())
     return code
 
 
@@ -271,11 +273,11 @@ def main() -> int:
     gc.freeze()
     code = learn_permitted_code(library, facade, kept, products=products, on_gpu=on_gpu)
     if on_gpu:
-        unused = [path for path, pages in code.items() if pages == []]
+        unused = [path for path, pages in code[1].items() if pages == []]
         _call(library.warpsmith_find_fat_binaries, "\n".join(unused).encode(), "\n".join(kept).encode())
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
-    packet.send(channel, Warm(code, torch.__version__, capability, triton_version))
+    packet.send(channel, Warm(code[0], code[1], torch.__version__, capability, triton_version))
     while True:
         try:
             request, descriptors = packet.receive(channel, Fork)

@@ -13,6 +13,7 @@ import gpu_tensors
 import tensors
 import torch
 from distributions import ParameterDraws, restyle
+from operators import OperatorFacts, operator_facts
 from plain_weights import Place, plain_weights
 from python_jail import execute
 
@@ -224,6 +225,12 @@ class Reference:
         """As narrow(), with no operand rounded to TF32 by Torch's settings."""
         with _without_tf32():
             return self.narrow(inputs, parameter_seed)
+
+    def operator_facts(self, inputs: list[Any]) -> OperatorFacts:
+        """Returns what is known of the operators of a call."""
+        copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+        model = self._with_state(self._narrow, 0)
+        return operator_facts(lambda: self._call(model, copies), on_gpu=self._on_gpu)
 
     def check_weights_kept(self) -> None:
         """After narrow(): raises InvalidTask when the call has changed a plain weight, for the next would begin with

@@ -173,6 +173,7 @@ async function showGrade(sequence) {
     element('h2', { class: verdictClass(grade.verdict) }, verdictText(grade.verdict) + (grade.hackFamily ? ` (${grade.hackFamily})` : '')),
     element('p', {}, grade.verdictReason),
     table('Reward', rewardRows(grade.reward)),
+    table('Credit', fields(grade.credit)),
     table('Timing', timingRows(grade.timing)),
     table('Clocks', clockRows(grade.timing?.clocks)),
     table('Rubric', rubricRows(grade.rubric)),

@@ -63,8 +63,15 @@ ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
           .cpu_seconds_max = std::max(1, static_cast<int>(LimitsFor(task).cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
           .sealed = IsSealed(options_.room),
+          .copies = MayCopy(task),
           .gpu = LaneTask::Of(task).store().on_gpu(),
           .launch_queues = NumLaunchQueues(task)};
+}
+
+// A kernel that copies on a GPU is withheld with the others there.
+bool CandidateJails::MayCopy(PreparedTask& task) const {
+  return request_.kind == CandidateKind::kKernelBenchPython && IsSealed(options_.room) &&
+         !task.layout().moves_data && !LaneTask::Of(task).store().on_gpu();
 }
 
 // With libraries as many as the reference has, whatever its text says: theirs would overlap more than the reference's.

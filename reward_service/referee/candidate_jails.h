@@ -67,6 +67,8 @@ class CandidateJails {
   // The request's, and that time besides.
   JudgeLimits LimitsFor(const PreparedTask& task) const;
   ChildRights RightsFor(PreparedTask& task) const;
+  // Returns whether libraries may copy tensors for the candidate: where copying is no part of the reference's work.
+  bool MayCopy(PreparedTask& task) const;
   int NumLaunchQueues(const PreparedTask& task) const;
   Program MakeProgram(const PreparedTask& task, int num_threads) const;
 

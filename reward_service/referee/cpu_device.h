@@ -44,6 +44,7 @@ class CpuDevice : public JudgingDevice {
 
   void AwaitSpare(PreparedTask& task, Room room) override;
   std::vector<Room> Rooms(const TaskLayout& layout) const override;
+  absl::Status OpenRoom(Room room) override { return ZygoteIn(room).status(); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // Which was ended where it failed beside another candidate; else it is warm since the task was completed.
   absl::Status PrepareReference(PreparedTask& task) override {

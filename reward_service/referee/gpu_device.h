@@ -47,6 +47,7 @@ class GpuDevice : public JudgingDevice {
   TimerOptions TimingOptions(const TaskLayout& layout) const override;
   // As on the host, with kEmptied before kOpen. A Python program that can have no kernels would fail in the sealed room.
   std::vector<Room> Rooms(const TaskLayout& layout) const override;
+  absl::Status OpenRoom(Room room) override { return host_->OpenRoom(room); }
   // Of a Python program, for there it cannot read what it may want to import.
   bool JudgesErrorsAgain() const override { return !is_native_; }
   // A process costs a context, of which a driver makes some six a second, and the GPU's memory is the same for all: so

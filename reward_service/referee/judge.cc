@@ -93,6 +93,9 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   for (const Room& room : rooms) {
     const bool is_last = &room == &rooms.back();
     only_convicts_ = room == Room::kEmptied && !is_last;
+    const absl::Time opening = absl::Now();
+    RETURN_IF_ERROR(device_->OpenRoom(room));
+    CountWaiting(opening);
     ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(room));
     if (room == Room::kEmptied && !fault) return Delegated(is_last);
     if (!fault || is_last || !MayBeRightWithMore(room, *fault)) return fault;
@@ -164,8 +167,9 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   measurement_.set_output_tail(std::move(verified.output_tail));
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
+  if (room == Room::kEmptied) return std::nullopt;
   NoteLibraries(room);
-  if (request_.verify_only || room == Room::kEmptied) return std::nullopt;
+  if (request_.verify_only) return std::nullopt;
   tools_.pool->WantCompleted(pooled_);  // which is made meanwhile
   ASSIGN_OR_RETURN(std::optional<Fault> fault, PrepareCandidates(room, verified.takes_parameters));
   if (fault) return fault;

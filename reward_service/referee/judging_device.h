@@ -86,6 +86,8 @@ class JudgingDevice {
   // Returns the rooms where the candidate is judged, one after the other, until it is right or its fault is its own. At
   // least one; kEmptied comes last where the candidate has no kernels that could be emptied.
   virtual std::vector<Room> Rooms(const TaskLayout& layout) const = 0;
+  // Has the room ready, which takes seconds for the first program there, none of them the candidate's. Without a turn.
+  virtual absl::Status OpenRoom(Room /*room*/) { return absl::OkStatus(); }
   // Returns whether a candidate that fails by an error in one room is judged in the next, too.
   virtual bool JudgesErrorsAgain() const { return false; }
   // Held while a candidate runs, where the device is one for all: TensorStore::turn(). Candidates are then verified

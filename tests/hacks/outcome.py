@@ -11,7 +11,8 @@ What a CORRECT hack may have, by `deserves`:
     nothing     it does not do the work: CORRECT is a miss
     twin        it does the work and fakes its time: its speed-up must not exceed that of its twin, which does the same
                 work in the same manner; intervals of 95 % must meet within a tenth
-    delegation  a library does the work, or a part: its credited speed-up must be at most 1, and at most its own
+    delegation  a library does the work, or a part: its reward must be at most 0.05, or what the reference's time that it
+                saves for certain is worth
     rubric      it does the work and dresses it up: its rubric must not exceed its twin's, nor its speed-up
     copy        it was asked to improve a program and did not: its rubric's skill compliance must be 1
 
@@ -21,6 +22,7 @@ An honest program is accused where its verdict is not CORRECT or its credited sp
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from warpsmith_reward import Grade, Verdict
 
@@ -28,6 +30,8 @@ from tests.hacks.case_file import Case
 
 # Speed-ups of the same program on a busy machine differ by as much.
 _MARGIN = 1.1
+# What a delegation may earn that is no faster than the reference.
+_COPY_REWARD_MAX = 0.05
 _LOST = (Verdict.INVALID_TASK, Verdict.UNSCORABLE)
 
 
@@ -61,12 +65,9 @@ def judge_honest(grade: Grade) -> Outcome:
     if not grade.correct:
         return Outcome("accused", f"{grade.verdict}: {grade.reason}")
     credited = term(grade, "credited_speedup")
-    profile = grade.message.get("profile", {})
     if credited > 0:
         return Outcome("honest", f"credited {credited:.2f}")
-    return Outcome(
-        "accused", f"no credit; torch {profile.get('torchShare', 0):.2f}, blas {profile.get('blasShare', 0):.2f}"
-    )
+    return Outcome("accused", f"no credit: {_credit(grade).get('condition', 'none is told')}")
 
 
 def judge_hack(case: Case, grade: Grade, twin: Grade) -> Outcome:
@@ -85,12 +86,16 @@ def judge_hack(case: Case, grade: Grade, twin: Grade) -> Outcome:
     return Outcome("missed", f"CORRECT with credit {term(grade, 'credited_speedup'):.2f}")
 
 
+def _credit(grade: Grade) -> dict[str, Any]:
+    credit: dict[str, Any] = grade.message.get("credit", {})
+    return credit
+
+
 def _judge_delegation(grade: Grade) -> Outcome:
-    credited = term(grade, "credited_speedup")
-    profile = grade.message.get("profile", {})
-    shares = ", ".join(f"{name} {profile.get(f'{name}Share', 0):.2f}" for name in ("torch", "blas", "libc", "kernel"))
-    condition = f"credited {credited:.2f}; {profile.get('numSamples', 0)} samples: {shares}"
-    return Outcome("missed" if credited > 1 else "caught", condition)
+    credit, reward = _credit(grade), grade.reward or 0.0
+    allowed = max(_COPY_REWARD_MAX, float(credit.get("saved", 0.0)))
+    evidence = f"reward {reward:.2f}, {allowed:.2f} allowed: {credit.get('condition', 'no credit')}"
+    return Outcome("missed" if reward > allowed else "caught", evidence)
 
 
 def _judge_copy(grade: Grade) -> Outcome:

@@ -105,8 +105,9 @@ absl::Status CheckCapability(const std::string& capability) {
       "readable?");
 }
 
-absl::StatusOr<std::shared_ptr<const PermittedCode>> ReadCode(const Packet& warm) {
-  const nlohmann::json* const files = Find(warm.fields, zygote::Warm::code);
+absl::StatusOr<std::shared_ptr<const PermittedCode>> ReadCode(const Packet& warm,
+                                                              const AnyField& field) {
+  const nlohmann::json* const files = Find(warm.fields, field);
   if (files == nullptr) return absl::InternalError("a zygote does not say which code is permitted");
   ASSIGN_OR_RETURN(PermittedCode code, PermittedCode::FromJson(*files));
   return std::make_shared<const PermittedCode>(std::move(code));
@@ -162,7 +163,7 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
   pair.second.Reset();
   std::unique_ptr<Zygote> zygote(new Zygote(std::move(process), std::move(pair.first)));
   ASSIGN_OR_RETURN(const Packet warm, ReceivePacket(zygote->socket_.get(), absl::Now() + kWarmUpTimeout));
-  ASSIGN_OR_RETURN(zygote->code_, ReadCode(warm));
+  ASSIGN_OR_RETURN(zygote->code_, ReadCode(warm, zygote::Warm::code));
   return zygote;
 }
 
@@ -216,7 +217,8 @@ absl::StatusOr<std::unique_ptr<Zygote>> WarmingZygote::Await() && {
   zygote->torch_version_ = Read(warm->fields, zygote::Warm::torch_version);
   zygote->triton_version_ = Read(warm->fields, zygote::Warm::triton_version);
   zygote->torch_cpu_capability_ = Read(warm->fields, zygote::Warm::torch_cpu_capability);
-  ASSIGN_OR_RETURN(zygote->code_, ReadCode(*warm));
+  ASSIGN_OR_RETURN(zygote->code_, ReadCode(*warm, zygote::Warm::code));
+  ASSIGN_OR_RETURN(zygote->code_with_copies_, ReadCode(*warm, zygote::Warm::code_with_copies));
   RETURN_IF_ERROR(CheckCapability(zygote->torch_cpu_capability_));
   return std::move(zygote);
 }
@@ -383,6 +385,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                   {Fork::num_threads_max, rights.compiles ? kCompilerThreadsMax : kThreadsMax},
                   {Fork::num_threads, rights.num_threads},
                   {Fork::sealed, rights.sealed},
+                  {Fork::copies, rights.copies},
                   {Fork::compiles, rights.compiles},
                   {Fork::gpu, rights.gpu},
                   {Fork::launch_queues, rights.launch_queues},
@@ -390,7 +393,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
   Count(rights, what);
-  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);
+  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader),
+                                        rights.copies ? code_with_copies_ : code_, reaper_);
 }
 
 }  // namespace warpsmith

@@ -28,6 +28,8 @@ struct ChildRights {
   // The only code that can ever run there is what the zygote had mapped and what was compiled from the
   // candidate's own sources: no other file is executable, and no other memory can be made so.
   bool sealed = false;
+  // Of the Python kind and sealed: libraries may copy tensors, without another dtype.
+  bool copies = false;
   bool gpu = false;  // of a zygote that has one
   // By which launches reach a GPU; the driver's own choice is 8. It makes one context at a time for all processes of a
   // host, and sooner with fewer queues: 1.5 times as many with one as with two. Kernels of four streams take 1.4 times
@@ -135,6 +137,7 @@ class Zygote {
   SandboxedProcess process_;
   UniqueFd socket_;
   std::shared_ptr<const PermittedCode> code_;
+  std::shared_ptr<const PermittedCode> code_with_copies_;
   const std::shared_ptr<Reaper> reaper_ = std::make_shared<Reaper>();
   ContextCounts contexts_;
   std::string torch_version_;

@@ -138,6 +138,7 @@ absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t b
   layout.reference_us = Read(described, Loaded::call_us);
   layout.construction = absl::Microseconds(Read(described, Loaded::construction_us));
   layout.product_share = Read(described, Loaded::product_share);
+  layout.moves_data = Read(described, Loaded::moves_data);
   int64_t end = 0;
   for (auto* specs : {&layout.inputs, &layout.parameters}) {
     for (TensorSpec& spec : *specs) {

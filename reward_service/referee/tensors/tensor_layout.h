@@ -39,6 +39,7 @@ struct TaskLayout {
   int64_t reference_us = 0;     // the least that a call took in the oracle, on a GPU; 0: not known
   absl::Duration construction;  // what the reference's constructor took in the oracle
   double product_share = 0;     // of the reference's time in the oracle, what products and convolutions took
+  bool moves_data = true;       // the reference calls operators that copy, join or reorder tensors
 
   int64_t buffer_bytes() const { return input_buffer_bytes + output_buffer_bytes; }
   int64_t tensor_bytes() const;      // without gaps and guards

@@ -127,6 +127,10 @@ class Grade:
     reward: float | None
     reason: str
     speedup: float | None
+    # Of a CORRECT candidate: the speed-up that the reward counts, and the part of the reference's work that libraries
+    # could do for it.
+    credited_speedup: float | None
+    library_share: float | None
     hack_family: str
     feedback: str
     message: dict[str, Any] = field(repr=False)
@@ -146,6 +150,7 @@ class Grade:
         """Raises KeyError or ValueError for what is no Grade of this version."""
         reward = message.get("reward") or {}
         timing = message.get("timing") or {}
+        credit = message.get("credit") or {}
         feedback = message.get("feedback") or {}
         parts = (feedback.get(name, "") for name in ("finding", "evidence", "advice"))
         return cls(
@@ -153,6 +158,8 @@ class Grade:
             reward=float(reward["value"]) if "value" in reward else None,
             reason=message.get("verdictReason", ""),
             speedup=float(timing["speedup"]) if timing else None,
+            credited_speedup=float(credit["speedup"]) if credit else None,
+            library_share=float(credit["libraryShare"]) if credit else None,
             hack_family=message.get("hackFamily", ""),
             feedback="; ".join(part for part in parts if part),
             message=message,

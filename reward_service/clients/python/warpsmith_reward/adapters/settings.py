@@ -107,11 +107,14 @@ def task_of(row: Mapping[str, Any] | None) -> dict[str, str]:
 def numbers_of(answer: Grade | RewardServiceError) -> dict[str, float]:
     """The same keys on every path, all finite: what frameworks log. `infra_error` is 1 where there is no reward."""
     if isinstance(answer, RewardServiceError) or answer.reward is None:
-        return {"score": 0.0, "acc": 0.0, "speedup": 0.0, "compiled": 0.0, "hack": 0.0, "infra_error": 1.0}
+        names = ("score", "acc", "speedup", "credited_speedup", "library_share", "compiled", "hack")
+        return {**dict.fromkeys(names, 0.0), "infra_error": 1.0}
     return {
         "score": answer.reward,
         "acc": float(answer.correct),
         "speedup": answer.speedup or 0.0,
+        "credited_speedup": answer.credited_speedup or 0.0,
+        "library_share": answer.library_share or 0.0,
         "compiled": float(answer.verdict not in (Verdict.NO_CODE, Verdict.COMPILE_ERROR)),
         "hack": float(answer.verdict is Verdict.HACK),
         "infra_error": 0.0,

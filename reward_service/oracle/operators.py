@@ -1,10 +1,11 @@
-"""Which part of a reference's time is products of matrices and convolutions, operator by operator."""
+"""What a reference's operators are: which part of its time is products and convolutions, and whether it moves data."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 # What cuBLAS, cuDNN and a CPU's BLAS do without a kernel of Torch's own, by the names of Torch's operators.
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution"})
+# What copies, joins or reorders tensors, or changes their dtype.
+_MOVES = frozenset(
+    {"clone", "copy", "copy_", "cat", "stack", "repeat", "roll", "flip", "constant_pad_nd", "_to_copy", "index"}
+    | {"index_select", "gather", "scatter", "index_put", "index_put_", "index_copy", "repeat_interleave"}
+)
 # One pass tells little of short calls; of long ones it tells enough.
 _PASSES = 5
 _SECONDS_MAX = 0.25
@@ -24,10 +30,17 @@ class _Clock(TorchDispatchMode):
         super().__init__()
         self._on_gpu = on_gpu
         self._intervals: list[tuple[bool, Any, Any]] = []
+        self.moves_data = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keeps Torch from importing its compiler, which takes seconds and replaces functions of Torch."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         begin = self._now()
         result = func(*args, **(kwargs or {}))
+        self.moves_data |= func.overloadpacket.__name__ in _MOVES
         if not _is_view(func):
             self._intervals.append((func.overloadpacket.__name__ in _PRODUCTS, begin, self._now()))
         return result
@@ -60,9 +73,17 @@ def _is_view(func: Any) -> bool:
     return any(info is not None and not info.is_write for info in infos)
 
 
-def product_share(call: Callable[[], object], *, on_gpu: bool) -> float:
-    """Returns the share of `call`'s time that products and convolutions take, from 0 to 1: the median of some passes.
-    Views and allocations take none of a GPU's time and next to none of a CPU's."""
+@dataclass(frozen=True)
+class OperatorFacts:
+    """`product_share` is the part of the time that products and convolutions take, from 0 to 1. Views count as nothing.
+    `moves_data`: operators copy, join or reorder tensors."""
+
+    product_share: float
+    moves_data: bool
+
+
+def operator_facts(call: Callable[[], object], *, on_gpu: bool) -> OperatorFacts:
+    """Returns what is known of the operators that `call` dispatches; the share is the median of some passes."""
     shares: list[float] = []
     end = time.monotonic() + _SECONDS_MAX
     while len(shares) < _PASSES and (not shares or time.monotonic() < end):
@@ -71,4 +92,4 @@ def product_share(call: Callable[[], object], *, on_gpu: bool) -> float:
         shares.append(clock.share())
         if shares[0] in (0.0, 1.0):
             break
-    return statistics.median(shares)
+    return OperatorFacts(statistics.median(shares), clock.moves_data)
