@@ -99,6 +99,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(room));
     if (room == Room::kEmptied && !fault) return Delegated(is_last);
     if (!fault || is_last || !MayBeRightWithMore(room, *fault)) return fault;
+    LogInfo(absl::StrCat("a candidate is judged with more libraries: ", Escape(fault->reason, kReasonBytesMax)));
     measurement_ = before;
     RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those of this room
   }
