@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,7 +13,8 @@ from typing import Any
 import gpu_tensors
 import tensors
 import torch
-from distributions import ParameterDraws, restyle
+from distributions import ParameterDraws, restyle, takes_style
+from plain_noise import PlainNoise, Support
 from plain_weights import Place, plain_weights
 from python_jail import execute
 
@@ -27,6 +29,14 @@ _TF32_SWITCHES: tuple[tuple[Any, tuple[Any, ...]], ...] = ((_MATMUL, (_MATMUL,))
 
 class InvalidTask(Exception):
     """The task is at fault."""
+
+
+def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Returns whether two tensors are the same in shape, dtype and every bit."""
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    a, b = (value.contiguous().reshape(-1).view(torch.uint8) for value in (left, right))
+    return bool(torch.equal(a, b))
 
 
 def _guarded_names() -> dict[tuple[int, str], Any]:
@@ -52,9 +62,10 @@ class _Instance:
 class Reference:
     """The reference program with one set of parameters at a time.
 
-    Parameters are what state_dict() has, then weights that the constructor draws at random and keeps as plain
-    attributes: those whose values follow the seed. `construction_seed` is that of the model's own parameters. Other
-    sets are drawn from a seed each; the set of seed 0 is the model's own. `other_inputs` is the index of the arguments
+    Its state is what state_dict() has, then weights that the constructor draws at random and keeps as plain attributes:
+    those whose values follow the seed. `construction_seed` is that of the model's own state. Other values of what
+    parameters() has are drawn from a seed each; the set of seed 0 is the model's own. Buffers, running statistics
+    among them, and plain weights stay as constructed. `other_inputs` is the index of the arguments
     in what get_other_inputs() returns; None: those of get_inputs().
 
     `on_gpu`: inputs are drawn there, and parameters but the model's own, and outputs computed. The model is constructed
@@ -84,6 +95,9 @@ class Reference:
             name: kept.setdefault((value.data_ptr(), value.shape), self._placed(value.detach()).clone().contiguous())
             for name, value in {**model.state_dict(), **_tensors(weights)}.items()
         }
+        memory = {parameter.data_ptr() for parameter in model.parameters()}
+        # The names in its state that parameters() has. All others are constants.
+        self.parameters = [name for name, value in model.state_dict().items() if value.data_ptr() in memory]
         self._narrow = _Instance(self._settled(model), weights)
         self._parameter_draws: ParameterDraws | None = None
         self._state_seed: int | None = None
@@ -95,7 +109,9 @@ class Reference:
         self.borrowed: list[bool] = []
         # On a GPU the least time of a call of narrow(), until its work was done [us]; 0: none was made there.
         self.call_us = 0
-        self.times_calls = on_gpu  # which waits for the GPU twice
+        self.is_examined = False  # no more calls are timed, which waits for the GPU twice, nor inputs compared
+        self._written: list[int] = []  # indices of inputs that the last narrow() has changed, until it is examined
+        self._supports: list[Support | None] = []  # of the last inputs()
 
     def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
         """Raises InvalidTask when a function of Torch is no longer the one it was."""
@@ -116,17 +132,22 @@ class Reference:
             raise InvalidTask(f"get_other_inputs() returns {len(others)} lists, at most {_OTHER_INPUTS_MAX} are used")
         return len(others)
 
-    def inputs(self, seed: int, style: str, changed: frozenset[int] | None = None) -> list[Any]:
-        """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided
-        as the task has it. `changed`: indices of the inputs that take the style; None: all."""
+    def inputs(self, seed: int, style: str) -> list[Any]:
+        """Returns get_inputs() under a seed, contiguous; or a list of get_other_inputs(), strided as the task has it.
+        Those that take the style have it: see takes_style()."""
         generator = self._generator(seed + 1)
         values = self._given_inputs(seed)
         with self._place():
-            styles = [style if changed is None or index in changed else "own" for index in range(len(values))]
             return [
-                self._styled(self._placed(value), own_style, generator) if isinstance(value, torch.Tensor) else value
-                for value, own_style in zip(values, styles, strict=True)
+                self._styled(self._placed(value), style, support, generator)
+                if isinstance(value, torch.Tensor)
+                else value
+                for value, support in zip(values, self._supports, strict=True)
             ]
+
+    def has_style(self, style: str) -> bool:
+        """Returns whether the last inputs() would have had one that takes the style."""
+        return any(takes_style(support, style) for support in self._supports)
 
     def _given_inputs(self, seed: int) -> list[Any]:
         """As the task makes them: on the GPU, or on the host where it cannot there (it has its own generator, say)."""
@@ -140,9 +161,15 @@ class Reference:
 
     def _ask_for_inputs(self, seed: int) -> list[Any]:
         torch.manual_seed(seed % _SEED_MODULUS)
-        if self._other_inputs is None:
-            return list(self._module.get_inputs())
-        return list(self._module.get_other_inputs()[self._other_inputs])
+        before = torch.initial_seed()
+        with PlainNoise() as noise:
+            if self._other_inputs is None:
+                values = list(self._module.get_inputs())
+            else:
+                values = list(self._module.get_other_inputs()[self._other_inputs])
+        # Under a seed of the task's own two tensors may be the same noise.
+        self._supports = noise.supports(values) if torch.initial_seed() == before else [None] * len(values)
+        return values
 
     def _place(self) -> AbstractContextManager[Any]:
         """Where inputs are made, and what changes them."""
@@ -157,8 +184,12 @@ class Reference:
         settled: torch.nn.Module = gpu_tensors.move(model) if self._on_gpu else model
         return settled
 
-    def _styled(self, tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
-        styled = restyle(tensor.detach().contiguous(), style, generator)
+    def _styled(
+        self, tensor: torch.Tensor, style: str, support: Support | None, generator: torch.Generator
+    ) -> torch.Tensor:
+        styled = tensor.detach().contiguous()
+        if support is not None and takes_style(support, style):
+            styled = restyle(styled, style, support, generator)
         # Elements that share memory cannot be written one by one.
         if self._other_inputs is None or tensor.is_contiguous() or _shares_elements(tensor):
             return styled
@@ -192,7 +223,7 @@ class Reference:
     def _drawn_state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
         with self._place():
             if self._parameter_draws is None:
-                self._parameter_draws = ParameterDraws(self._own_state)
+                self._parameter_draws = ParameterDraws(self._own_state, self.parameters)
             return self._parameter_draws.draw(self._generator(parameter_seed))
 
     def _generator(self, seed: int) -> torch.Generator:
@@ -214,7 +245,11 @@ class Reference:
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         model = self._with_state(self._narrow, parameter_seed)
         weights = _tensors(self._narrow.weights).values()
-        outputs = self._timed_call(model, copies) if self.times_calls else self._call(model, copies)
+        is_timed = self._on_gpu and not self.is_examined
+        outputs = self._timed_call(model, copies) if is_timed else self._call(model, copies)
+        if not self.is_examined:
+            pairs = zip(inputs, copies, strict=True)
+            self._written = [i for i, (v, c) in enumerate(pairs) if isinstance(v, torch.Tensor) and not same_bits(v, c)]
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values(), *weights]
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
         self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
@@ -225,9 +260,16 @@ class Reference:
         with _without_tf32():
             return self.narrow(inputs, parameter_seed)
 
-    def check_weights_kept(self) -> None:
-        """After narrow(): raises InvalidTask when the call has changed a plain weight, for the next would begin with
-        another."""
+    def check_kept(self) -> None:
+        """After narrow(), until the task is examined: raises InvalidTask where the call has changed an input, which
+        would be an output that nothing compares, or a plain weight, for the next call would begin with another."""
+        for index in self._written:
+            names = list(inspect.signature(self._narrow.model.forward).parameters)
+            argument = f" ({names[index]})" if index < len(names) else ""
+            raise InvalidTask(
+                f"the reference writes to its input {index}{argument}, and only what it returns is compared: let "
+                "forward() work on a clone() of it"
+            )
         for name, place in self._narrow.weights.items():
             now, before = place.holder[place.key], self._state[name]
             if not isinstance(now, torch.Tensor) or not torch.equal(now.to(before.device), before):
