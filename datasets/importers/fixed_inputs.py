@@ -4,6 +4,7 @@ import ast
 import builtins
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
 # Calls of other names may return the same value each time or not, so nothing is said of what they return.
 _MODULES = frozenset(("torch", "math", "np", "numpy", "F", "nn"))
@@ -33,7 +34,7 @@ class _Values:
         elif isinstance(node, ast.Expr):
             self._give([node.value], node.value)
 
-    def _give(self, targets: list[ast.expr], source: ast.expr | None) -> None:
+    def _give(self, targets: Sequence[ast.expr], source: ast.expr | None) -> None:
         for name in (child for target in targets for child in ast.walk(target) if isinstance(child, ast.Name)):
             self._sources[name.id].append(source)
 

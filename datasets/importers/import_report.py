@@ -76,7 +76,8 @@ class ImportReport:
         }
 
     def write(self, path: Path) -> None:
-        """The report as JSON at `path`; each refusal, each input that never varies and the counts, as lines for a person, on standard error."""
+        """The report as JSON at `path`; each refusal, each input that never varies and the counts, as lines for a
+        person, on standard error."""
         path.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
         for refusal in self.refused:
             print(message(refusal), file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -26,15 +27,17 @@ _DRAWS = {
     "rand_like": Support.UNIT_INTERVAL,
 }
 # What leaves the numbers as they are, in another shape, place or floating-point type.
-_KEEPS = frozenset(
-    "bfloat16 clone contiguous cpu cuda detach double flatten float half permute requires_grad_ reshape squeeze t to "
-    "transpose unflatten unsqueeze".split()
+_KEEPS = re.compile(
+    "bfloat16|clone|contiguous|cpu|cuda|detach|double|flatten|float|half|permute|requires_grad_|reshape|squeeze|t|to"
+    "|transpose|unflatten|unsqueeze"
 )
 # The same on the real line where the other operand is a number.
 _SCALES = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
 # What tells nothing of the numbers.
-_ASKS = frozenset("__len__ dim element_size is_contiguous is_floating_point nelement numel size stride".split())
-_ASKED = frozenset("device dtype is_cuda itemsize nbytes ndim requires_grad shape".split())
+_ASKS = frozenset(
+    ["__len__", "dim", "element_size", "is_contiguous", "is_floating_point", "nelement", "numel", "size", "stride"]
+)
+_ASKED = frozenset(["device", "dtype", "is_cuda", "itemsize", "nbytes", "ndim", "requires_grad", "shape"])
 
 
 @dataclass
@@ -100,7 +103,7 @@ def _keeps(name: str, source: _Source, operands: tuple[Any, ...], result: Any) -
     """Returns whether a call leaves noise what it is. Whole numbers in a floating-point type are none."""
     if not isinstance(result, torch.Tensor) or not result.is_floating_point():
         return False
-    if name in _KEEPS:
+    if _KEEPS.fullmatch(name):
         return True
     factors = [value for value in operands if isinstance(value, (int, float)) and value != 0]
     is_scaled = name in _SCALES and len(factors) == 1 and len(operands) == 2

@@ -70,7 +70,8 @@ def test_inputs_that_never_vary_are_named(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _write(checkout, "level1/19_ReLU.py", "torch.relu(x)")
-    text = _PROBLEM.format(forward="torch.tanh(x)").replace("self, x:", "self, y, x:").replace("[torch.r", "[3, torch.r")
+    text = _PROBLEM.format(forward="torch.tanh(x)").replace("self, x:", "self, y, x:")
+    text = text.replace("return [", "return [3, ")
     (checkout / "KernelBench/level1/2_Two.py").write_text(text, encoding="utf-8")
     assert _import(monkeypatch, checkout) == 0
     assert _report(checkout)["details"] == {"kernelbench_level1_002_Two": {"fixed_inputs": ["0 (y)"]}}

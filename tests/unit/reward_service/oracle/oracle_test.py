@@ -109,7 +109,7 @@ def test_what_a_reference_refuses_is_unusable_unless_it_is_its_own() -> None:
 @pytest.mark.parametrize(
     ("forward", "inputs", "reason"),
     [
-        ("return x * 2", "[torch.randn(int(torch.randint(4, 1000, ())))]", r"input 0 is .*shape \[\d+\] in one draw and"),
+        ("return x * 2", "[torch.randn(int(torch.randint(4, 1000, ())))]", r"input 0 .* shape \[\d+\] in one draw"),
         ("return x * 2", "[torch.randn(8)] * int(torch.randint(1, 1000, ()))", "inputs in one draw and"),
         ("return x * 2", "[torch.arange(64.0)]", "same tensors under every seed"),
         ("return x * 2", "torch.manual_seed(3) and [torch.randn(64)]", "same tensors under every seed"),
