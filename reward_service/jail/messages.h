@@ -82,7 +82,7 @@ struct Tensor {
   static constexpr BooleanField number{"number"};      // a Python number in the reference
   static constexpr TextField name{"name", 128};        // of a parameter
   static constexpr BooleanField borrowed{"borrowed"};  // an output that shares memory in the reference, too
-  static constexpr BooleanField constant{"constant"};  // a parameter that always has the value of its construction
+  static constexpr BooleanField constant{"constant"};  // a parameter that keeps its first value
   static constexpr AnyField strides{"strides"};  // of an input, in elements; none: row-major without gaps
   static constexpr Trusted<int64_t> offset{"offset"};  // from the referee alone: into the shared memory
 };
@@ -137,7 +137,6 @@ struct Draw : ToOracle {
   static constexpr char kLarge[] = "large";
   static constexpr char kSmall[] = "small";
   static constexpr char kMixed[] = "mixed";
-  static constexpr char kSparse[] = "sparse";
   static constexpr char kOutliers[] = "outliers";
   static constexpr Trusted<bool> exact{"exact"};
   static constexpr Trusted<int64_t> seed{"seed"};

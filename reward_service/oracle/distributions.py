@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 
 import torch
-from plain_noise import Support
+from plain_noise import ANY
 
 # Beyond [0, 1) lead all but these.
 _WITHIN_UNIT_INTERVAL = ("small", "mixed")
 _FACTORS = {"large": 6.0, "small": 1.0 / 32.0}
-STYLES = ("own", "large", "small", "mixed", "sparse", "outliers")
+STYLES = ("own", "large", "small", "mixed", "outliers")
 # Decades of "mixed" within one tensor, and the largest.
 _DECADES = 2.0
 _DECADE_MAX = 0.5
-# Of all elements, and how much smaller they are: a zero would be a number that noise never has.
+# Of all elements of "outliers", and how much smaller they are: a zero would be a number that noise never has.
 _FAINT_SHARE = 0.75
 _FAINT_FACTOR = 2.0**-10
 # Of all elements, and how much they are larger: exp() of one overflows in float32.
@@ -27,31 +27,29 @@ _CONSTANT_SIZE_MIN = 0.1
 _LOG_SPREAD = 0.5
 
 
-def takes_style(support: Support | None, style: str) -> bool:
+def takes_style(noise: str | None, style: str) -> bool:
     """Returns whether an input becomes one of `style` and keeps all that its draws show: only plain noise does, which
-    has no other property than its support."""
-    if support is None or style == "own":
-        return False
-    return support is Support.REAL_LINE or style in _WITHIN_UNIT_INTERVAL
+    has no other property than the numbers that it may give."""
+    return style != "own" and (noise == ANY or (noise is not None and style in _WITHIN_UNIT_INTERVAL))
 
 
-def restyle(tensor: torch.Tensor, style: str, support: Support, generator: torch.Generator) -> torch.Tensor:
-    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style(support, style)."""
-    result = tensor * _factors(tensor, style, support, generator).to(tensor.dtype)
+def restyle(tensor: torch.Tensor, style: str, noise: str, generator: torch.Generator) -> torch.Tensor:
+    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style(noise, style)."""
+    result = tensor * _factors(tensor, style, noise, generator).to(tensor.dtype)
     # A narrow type has numbers that become zero or infinite.
     return torch.where((result != 0) & torch.isfinite(result), result, tensor)
 
 
-def _factors(tensor: torch.Tensor, style: str, support: Support, generator: torch.Generator) -> torch.Tensor:
+def _factors(tensor: torch.Tensor, style: str, noise: str, generator: torch.Generator) -> torch.Tensor:
     """Returns what each element is multiplied by, or one number for all."""
     if style in _FACTORS:
         return torch.tensor(_FACTORS[style])
     uniform = torch.rand(tensor.shape, generator=generator)
     if style == "mixed":
-        largest = _DECADE_MAX if support is Support.REAL_LINE else 0.0
+        largest = _DECADE_MAX if noise == ANY else 0.0
         return torch.pow(10.0, (uniform - 1.0) * _DECADES + largest)
     factors = torch.where(uniform < _FAINT_SHARE, _FAINT_FACTOR, 1.0)
-    if style == "outliers" and tensor.numel() >= _OUTLIERS_MIN:
+    if tensor.numel() >= _OUTLIERS_MIN:
         count = max(_OUTLIERS_MIN, round(tensor.numel() * _OUTLIER_SHARE))
         factors.view(-1)[torch.randint(tensor.numel(), (count,), generator=generator)] = _OUTLIER_FACTOR
     return factors

@@ -5,46 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-
-class Support(Enum):
-    """The numbers that a random function may give."""
-
-    REAL_LINE = "any number"
-    UNIT_INTERVAL = "at least 0, below 1"
-
-
-_DRAWS = {
-    "randn": Support.REAL_LINE,
-    "randn_like": Support.REAL_LINE,
-    "rand": Support.UNIT_INTERVAL,
-    "rand_like": Support.UNIT_INTERVAL,
-}
+# By the function, the noise that it gives: any numbers, or those of [0, 1).
+ANY, UNIT = "randn", "rand"
+_DRAWS = {"randn": ANY, "randn_like": ANY, "rand": UNIT, "rand_like": UNIT}
 # What leaves the numbers as they are, in another shape, place or floating-point type.
 _KEEPS = re.compile(
     "bfloat16|clone|contiguous|cpu|cuda|detach|double|flatten|float|half|permute|requires_grad_|reshape|squeeze|t|to"
     "|transpose|unflatten|unsqueeze"
 )
-# The same on the real line where the other operand is a number.
-_SCALES = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
+# The same of any numbers where the other operand is a number.
+_SCALES = re.compile("mul|multiply|div|divide|true_divide")
 # What tells nothing of the numbers.
-_ASKS = frozenset(
-    ["__len__", "dim", "element_size", "is_contiguous", "is_floating_point", "nelement", "numel", "size", "stride"]
+_ASKS = re.compile(
+    "__len__|device|dim|dtype|element_size|is_contiguous|is_cuda|is_floating_point|itemsize|nbytes|ndim|nelement|numel"
+    "|requires_grad|shape|size|stride"
 )
-_ASKED = frozenset(["device", "dtype", "is_cuda", "itemsize", "nbytes", "ndim", "requires_grad", "shape"])
 
 
 @dataclass
 class _Source:
     """One call of a random function. `is_used`: more has become of its numbers than one tensor."""
 
-    support: Support
+    noise: str
     is_used: bool = False
 
 
@@ -64,13 +52,13 @@ class PlainNoise(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        name, asked = _names(func)
+        name = _name_of(func)
         sources = list(self._sources_in((args, kwargs)))
         if name in _DRAWS and result.dim() and not {"generator", "out"} & kwargs.keys():
             self._sources[result] = _Source(_DRAWS[name])
         elif len(sources) == 1 and _keeps(name, sources[0], (*args, *kwargs.values()), result):
             self._sources[result] = sources[0]
-        elif name not in _ASKS and asked not in _ASKED:
+        elif not _ASKS.fullmatch(name):
             for source in sources:
                 source.is_used = True
         return result
@@ -83,20 +71,20 @@ class PlainNoise(TorchFunctionMode):
             for part in value.values() if isinstance(value, dict) else value:
                 yield from self._sources_in(part)
 
-    def supports(self, inputs: list[Any]) -> list[Support | None]:
-        """Returns the support of each input that is plain noise of its own; None of the others."""
+    def noises(self, inputs: list[Any]) -> list[str | None]:
+        """Returns the noise of each input that is plain noise of its own; None of the others."""
         sources = [next(self._sources_in(value), None) if isinstance(value, torch.Tensor) else None for value in inputs]
         shared = [source for value in inputs for source in self._sources_in(value)]
         return [
-            source.support if source and not source.is_used and sum(other is source for other in shared) == 1 else None
+            source.noise if source and not source.is_used and sum(other is source for other in shared) == 1 else None
             for source in sources
         ]
 
 
-def _names(func: Callable[..., Any]) -> tuple[str, str]:
-    """A function's name; of a property's getter also that of the property."""
+def _name_of(func: Callable[..., Any]) -> str:
+    """The name of a function, or of the property of which it is the getter."""
     name = str(getattr(func, "__name__", ""))
-    return name, str(getattr(getattr(func, "__self__", None), "__name__", "")) if name == "__get__" else ""
+    return str(getattr(func.__self__, "__name__", name)) if name == "__get__" and hasattr(func, "__self__") else name
 
 
 def _keeps(name: str, source: _Source, operands: tuple[Any, ...], result: Any) -> bool:
@@ -106,5 +94,5 @@ def _keeps(name: str, source: _Source, operands: tuple[Any, ...], result: Any) -
     if _KEEPS.fullmatch(name):
         return True
     factors = [value for value in operands if isinstance(value, (int, float)) and value != 0]
-    is_scaled = name in _SCALES and len(factors) == 1 and len(operands) == 2
-    return is_scaled and source.support is Support.REAL_LINE
+    is_scaled = _SCALES.fullmatch(name) is not None and len(factors) == 1 and len(operands) == 2
+    return is_scaled and source.noise == ANY

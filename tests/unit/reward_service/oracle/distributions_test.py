@@ -11,10 +11,10 @@ from tests.tidy.messages import HEADERS, read_header
 _ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(_ROOT / "reward_service" / "oracle"))
 from distributions import STYLES, ParameterDraws, restyle, takes_style  # noqa: E402
-from plain_noise import Support  # noqa: E402
+from plain_noise import ANY, UNIT  # noqa: E402
 
-_DRAWS = {Support.REAL_LINE: torch.randn, Support.UNIT_INTERVAL: torch.rand}
-_TAKEN = [(support, style) for support in Support for style in STYLES if takes_style(support, style)]
+_DRAWS = {ANY: torch.randn, UNIT: torch.rand}
+_TAKEN = [(noise, style) for noise in _DRAWS for style in STYLES if takes_style(noise, style)]
 
 
 def generator(seed: int = 1) -> torch.Generator:
@@ -23,25 +23,23 @@ def generator(seed: int = 1) -> torch.Generator:
 
 def test_what_is_no_plain_noise_takes_no_style_and_that_of_the_unit_interval_few() -> None:
     assert not any(takes_style(None, style) for style in STYLES)
-    assert [style for support, style in _TAKEN if support is Support.UNIT_INTERVAL] == ["small", "mixed"]
-    assert [style for support, style in _TAKEN if support is Support.REAL_LINE] == [s for s in STYLES if s != "own"]
+    assert [style for noise, style in _TAKEN if noise == UNIT] == ["small", "mixed"]
+    assert [style for noise, style in _TAKEN if noise == ANY] == [s for s in STYLES if s != "own"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-@pytest.mark.parametrize(("support", "style"), _TAKEN)
-def test_a_style_changes_noise_and_keeps_its_signs_and_its_support(
-    support: Support, style: str, dtype: torch.dtype
-) -> None:
-    value = _DRAWS[support](64, 64, generator=generator()).to(dtype)
-    other = restyle(value, style, support, generator(2))
+@pytest.mark.parametrize(("noise", "style"), _TAKEN)
+def test_a_style_changes_noise_and_keeps_its_signs_and_its_support(noise: str, style: str, dtype: torch.dtype) -> None:
+    value = _DRAWS[noise](64, 64, generator=generator()).to(dtype)
+    other = restyle(value, style, noise, generator(2))
     assert other.shape == value.shape and other.dtype == dtype and not torch.equal(other, value)
     assert torch.equal(other.sign(), value.sign())
-    assert support is Support.REAL_LINE or bool((other <= value).all())
+    assert noise == ANY or bool((other <= value).all())
 
 
 def test_outliers_are_few_and_far_out_and_nothing_is_zero() -> None:
     value = torch.randn(128, 128, generator=generator())
-    other = restyle(value, "outliers", Support.REAL_LINE, generator(2))
+    other = restyle(value, "outliers", ANY, generator(2))
     far = (other.abs() > 20).sum()
     assert 2 <= far <= 4
     assert not bool(torch.isfinite(torch.exp(other)).all())

@@ -9,18 +9,16 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "oracle"))
-from plain_noise import PlainNoise, Support  # noqa: E402
-
-_REAL, _UNIT = Support.REAL_LINE, Support.UNIT_INTERVAL
+from plain_noise import ANY, UNIT, PlainNoise  # noqa: E402
 
 
-def supports(draw: Callable[[], list[Any]]) -> list[Support | None]:
+def noises(draw: Callable[[], list[Any]]) -> list[str | None]:
     with PlainNoise() as noise:
         values = draw()
-    return noise.supports(values)
+    return noise.noises(values)
 
 
-def _of_first(change: Callable[[torch.Tensor], Any]) -> list[Support | None]:
+def _of_first(change: Callable[[torch.Tensor], Any]) -> list[str | None]:
     """Of noise that is returned as it is, when the generator has done something with it beside."""
 
     def draw() -> list[Any]:
@@ -28,13 +26,13 @@ def _of_first(change: Callable[[torch.Tensor], Any]) -> list[Support | None]:
         change(x)
         return [x]
 
-    return supports(draw)
+    return noises(draw)
 
 
 def test_untouched_noise_is_plain_whatever_it_is_like() -> None:
     other = torch.ones(4, dtype=torch.float16)
-    drawn = supports(lambda: [torch.randn(8), torch.rand((2, 3)), torch.randn_like(other), torch.rand_like(other), 3])
-    assert drawn == [_REAL, _UNIT, _REAL, _UNIT, None]
+    drawn = noises(lambda: [torch.randn(8), torch.rand((2, 3)), torch.randn_like(other), torch.rand_like(other), 3])
+    assert drawn == [ANY, UNIT, ANY, UNIT, None]
 
 
 @pytest.mark.parametrize(
@@ -47,12 +45,12 @@ def test_untouched_noise_is_plain_whatever_it_is_like() -> None:
     ],
 )
 def test_noise_in_another_shape_or_type_is_plain(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    assert supports(lambda: [change(torch.randn(8, 8)), change(torch.rand(8, 8))]) == [_REAL, _UNIT]
+    assert noises(lambda: [change(torch.randn(8, 8)), change(torch.rand(8, 8))]) == [ANY, UNIT]
 
 
 @pytest.mark.parametrize("change", [lambda x: 0.02 * x, lambda x: x / 3, lambda x: torch.mul(x, other=-2.0)])
 def test_a_number_scales_what_may_be_any_number(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    assert supports(lambda: [change(torch.randn(8, 8)), change(torch.rand(8, 8))]) == [_REAL, None]
+    assert noises(lambda: [change(torch.randn(8, 8)), change(torch.rand(8, 8))]) == [ANY, None]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +77,7 @@ def test_a_number_scales_what_may_be_any_number(change: Callable[[torch.Tensor],
     ],
 )
 def test_what_is_made_of_noise_is_not_plain(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    assert supports(lambda: [change(torch.randn(8, 8))]) == [None]
+    assert noises(lambda: [change(torch.randn(8, 8))]) == [None]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,7 @@ def test_what_is_made_of_noise_is_not_plain(change: Callable[[torch.Tensor], tor
     ],
 )
 def test_what_no_random_function_filled_alone_is_not_plain(draw: Callable[[], list[Any]]) -> None:
-    assert supports(draw) == [None]
+    assert noises(draw) == [None]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +116,11 @@ def test_noise_of_which_something_else_is_made_is_not_plain(change: Callable[[to
 
 @pytest.mark.parametrize("ask", [lambda x: x.shape, lambda x: x.size(0), len, lambda x: x.dtype, torch.randn_like])
 def test_noise_that_is_asked_for_its_shape_is_plain(ask: Callable[[torch.Tensor], Any]) -> None:
-    assert _of_first(ask) == [_REAL]
+    assert _of_first(ask) == [ANY]
 
 
 @pytest.mark.parametrize(
     "draw", [lambda x: [x, x], lambda x: [x, x.clone()], lambda x: [x * 2, x], lambda x: [x, [x.half()]]]
 )
 def test_inputs_of_the_same_noise_are_not_plain(draw: Callable[[torch.Tensor], list[Any]]) -> None:
-    assert supports(lambda: draw(torch.randn(8))) == [None, None]
+    assert noises(lambda: draw(torch.randn(8))) == [None, None]
