@@ -126,7 +126,7 @@ class Oracle:
         self._inputs, self._outputs = ([tensors.describe(value) for value in values] for values in (inputs, narrow))
         _check_alike("input", others, self._inputs)
         if _is_constant(inputs, others):
-            raise InvalidTask("get_inputs() returns the same tensors under every seed: draw them, by torch.randn() say")
+            raise InvalidTask("inputs are the same tensors under every seed: draw them in get_inputs(), by torch.randn() say")
         self._check_probes(inputs, others, wide, narrow)
         if self._beside_others:
             self._call_again(inputs)

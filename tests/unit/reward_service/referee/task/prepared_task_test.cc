@@ -52,6 +52,21 @@ TEST_CASE("inputs take the styles that keep what their draws show, and else are 
   CHECK(styles("[torch.randn(32, 32).sort().values]") == List(5, "own"));
 }
 
+TEST_CASE("a generator that breaks the contract makes no task, with the reason") {
+  for (const auto& [inputs, complaint] : {
+           std::pair("[torch.randn(int(torch.randint(4, 10000, ())))]", "draws must agree"),
+           std::pair("[torch.arange(64.0)]", "the same tensors under every seed"),
+           std::pair("[torch.load('/absent')]", "FileNotFoundError"),
+           std::pair("torch.__dict__.setdefault('left', [1, 1]).pop() and [torch.randn(64)]",
+                     "pop from empty"),
+       }) {
+    PreparedTask task = Prepare(SmallTask("pass", "return torch.exp(x)", inputs));
+    const absl::Status status = task.Examine();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains(complaint));
+  }
+}
+
 TEST_CASE("a reference that refuses other inputs in words is no fault of the task") {
   PreparedTask task =
       Prepare(SmallTask("pass", "assert x.max() < 5; return torch.exp(x)", "[torch.randn(32, 32)]"));
