@@ -58,10 +58,10 @@ def _factors(tensor: torch.Tensor, style: str, noise: str, generator: torch.Gene
 class ParameterDraws:
     """Draws other values for the parameters of a model, of the kind that training could have left there.
 
-    What has one sign keeps it (a scale stays positive), zeros among other numbers, infinities, tensors of zeros and
-    ones (masks) and integers stay, and tensors that are one memory under two names stay equal. So do buffers and plain
-    weights: what they are constructed with is part of the program. `parameters`: the names in `state` that are drawn.
-    What is drawn lies where `state` does, if that is where tensors are made by default.
+    What has one sign keeps it (a scale stays positive), zeros among other numbers and integers stay, and tensors that
+    are one memory under two names stay equal. Buffers and plain weights stay: what they are constructed with is part of
+    the program. `parameters`: the names in `state` that are drawn. What is drawn lies where `state` does, if that is
+    where tensors are made by default.
     """
 
     def __init__(self, state: dict[str, torch.Tensor], parameters: list[str]) -> None:
@@ -91,11 +91,7 @@ def _law_of(value: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor] | Non
         if lowest == 0:
             return lambda noise: size * noise
         return lambda noise: math.copysign(size, lowest) * torch.exp(_LOG_SPREAD * noise)
-    if bool(((value == 0) | (value == 1)).all()):
-        return None
     if lowest >= 0 or highest <= 0:
         return lambda noise: value * torch.exp(_LOG_SPREAD * noise)
-    usual = value[torch.isfinite(value)]
-    mean, deviation = float(usual.mean()), float(usual.std(correction=0))
-    stays = (value == 0) | ~torch.isfinite(value)
-    return lambda noise: torch.where(stays, value, mean + deviation * noise)
+    mean, deviation = float(value.mean()), float(value.std(correction=0))
+    return lambda noise: torch.where(value == 0, value, mean + deviation * noise)

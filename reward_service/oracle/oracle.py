@@ -125,8 +125,11 @@ class Oracle:
         others = reference.inputs(_PROBE_SEEDS[1], "own")
         self._inputs, self._outputs = ([tensors.describe(value) for value in values] for values in (inputs, narrow))
         _check_alike("input", others, self._inputs)
-        if _is_constant(inputs, others):
-            raise InvalidTask("inputs are the same tensors under every seed: draw them in get_inputs(), by torch.randn() say")
+        given, again = ([v for v in draw if isinstance(v, torch.Tensor)] for draw in (inputs, others))
+        if given and _same_bits(given, again):
+            raise InvalidTask(
+                "inputs are the same tensors under every seed: draw them in get_inputs(), by torch.randn() say"
+            )
         self._check_probes(inputs, others, wide, narrow)
         if self._beside_others:
             self._call_again(inputs)
@@ -309,12 +312,6 @@ def _check_alike(what: str, values: list[Any], specs: list[Tensor]) -> None:
         if now != before:
             here, there = (f"{tensors.dtype_of(spec)} of shape {spec.shape}" for spec in (now, before))
             raise InvalidTask(f"{what} {index} is {here} in one draw and {there} in another: draws must agree in both")
-
-
-def _is_constant(inputs: list[Any], others: list[Any]) -> bool:
-    """Returns whether there are tensors in two draws, and all of them are the same."""
-    first, second = ([value for value in draw if isinstance(value, torch.Tensor)] for draw in (inputs, others))
-    return bool(first) and _same_bits(first, second)
 
 
 def _write(view: _View, values: list[Any], offsets: list[int]) -> None:
