@@ -26,11 +26,6 @@ constexpr const char* kOnStreams[] = {"RNN",     "LSTM", "GRU",      "lstm",  "g
                                       "inverse", "svd",  "cholesky", "solve", "Stream"};
 constexpr int kQueuesOfStreams = 2;
 
-// Of verification.
-bool IsForTiming(const Draw& draw, bool has_parameters) {
-  return draw.own_distribution && (draw.parameter_seed != 0) == has_parameters;
-}
-
 // Beside those of verification, when all is made that this use needs.
 int64_t NumOtherDraws(KeptIn where, TaskUse use, int num_batched_calls) {
   if (use == TaskUse::kVerifying) return num_batched_calls;
@@ -196,12 +191,9 @@ int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_
 absl::Status PreparedTask::Complete() {
   BeginStep();
   RETURN_IF_ERROR(on_device_->StartReference(*this));  // it opens a GPU while draws are made
-  // One warms up. What else verification shows must not count, for the process that was verified is timed.
-  const auto shown = std::find_if(verification_pool_.begin(), verification_pool_.end(),
-                                  [this](const auto& draw) { return IsForTiming(*draw, has_parameters()); });
-  if (shown != verification_pool_.end()) timing_draws_.push_back(shown->get());
+  // None that verification shows: the process that was verified is timed.
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls(), NumRounds(kept_in_)));
-  RETURN_IF_ERROR(FillUp(num_timing_draws - timing_draws_.size() - num_fresh_draws(), &timing_pool_));
+  RETURN_IF_ERROR(FillUp(num_timing_draws - num_fresh_draws(), &timing_pool_));
   for (const auto& draw : timing_pool_) timing_draws_.push_back(draw.get());
   return on_device_->WarmReference(*this, step_deadline_);
 }
