@@ -139,7 +139,7 @@ class Oracle:
         return Loaded(
             inputs=self._inputs,
             parameters=[
-                replace(tensors.describe(value), name=name, constant=name not in reference.parameters)
+                replace(tensors.describe(value), name=name, constant=name not in reference.parameters or None)
                 for name, value in state.items()
             ],
             outputs=[replace(spec, borrowed=is_) for spec, is_ in zip(self._outputs, reference.borrowed, strict=True)],

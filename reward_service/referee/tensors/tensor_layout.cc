@@ -168,8 +168,8 @@ nlohmann::json ToJson(const std::vector<TensorSpec>& specs) {
                     {Tensor::shape, spec.shape},
                     {Tensor::number, spec.number},
                     {Tensor::name, spec.name},
-                    {Tensor::constant, spec.constant},
                     {Tensor::offset, spec.offset}});
+    if (spec.constant) list.back()[Tensor::constant.name] = true;
     if (!spec.strides.empty()) list.back()[Tensor::strides.name] = spec.strides;
   }
   return list;
