@@ -49,7 +49,7 @@ class ImportReport:
     num_read: int = 0
     written: Counter[str] = field(default_factory=Counter)
     refused: list[dict[str, Any]] = field(default_factory=list)
-    # Facts about written tasks by id, e.g. the sizes that were set.
+    # Facts about written tasks by id: the sizes that were set, inputs that never vary.
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def refuse(self, refusal: Refusal, file: str, row: int | None = None) -> None:
@@ -76,10 +76,18 @@ class ImportReport:
         }
 
     def write(self, path: Path) -> None:
-        """The report as JSON at `path`; each refusal and the counts, as lines for a person, on standard error."""
+        """The report as JSON at `path`; each refusal, each input that never varies and the counts, as lines for a
+        person, on standard error."""
         path.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
         for refusal in self.refused:
             print(message(refusal), file=sys.stderr)
+        for task_id, detail in self.details.items():
+            for name in detail.get("fixed_inputs", []):
+                print(
+                    f"{task_id}: warning: input {name} is the same in every draw, so an answer need not read it; draw "
+                    "it at random in get_inputs(), or give other values by get_other_inputs()",
+                    file=sys.stderr,
+                )
         written = ", ".join(f"{count} to {name}" for name, count in sorted(self.written.items())) or "none written"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.refused_by_kind.items())
         print(

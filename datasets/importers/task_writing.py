@@ -11,6 +11,7 @@ from typing import Any
 
 from datasets.importers.confined_python import Confinement, Limits
 from datasets.importers.cpu_sizes import CpuBudget, CpuSizer
+from datasets.importers.fixed_inputs import fixed_inputs
 from datasets.importers.import_report import ImportReport, Refusal
 from datasets.importers.reference_program import MODULES, ReferenceProgram
 from datasets.tasks.make_tasks import task_record, write_tasks
@@ -44,6 +45,8 @@ class TaskFiles:
         libraries = _LIBRARIES_BY_FAMILY.get(family, []) if allowed is None else allowed
         record = {**record, "allowed_libraries": libraries, **more}
         _check_text(record)
+        if fixed := fixed_inputs(program.tree):
+            self.report.details.setdefault(task_id, {})["fixed_inputs"] = fixed
         self._records[name].append(record)
         self.report.written[f"{name}.jsonl"] += 1
         done = self.report.written.total()

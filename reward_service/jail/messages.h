@@ -84,6 +84,7 @@ struct Tensor {
   static constexpr BooleanField number{"number"};      // a Python number in the reference
   static constexpr TextField name{"name", 128};        // of a parameter
   static constexpr BooleanField borrowed{"borrowed"};  // an output that shares memory in the reference, too
+  static constexpr BooleanField constant{"constant"};  // a parameter that keeps its first value
   static constexpr AnyField strides{"strides"};  // of an input, in elements; none: row-major without gaps
   static constexpr Trusted<int64_t> offset{"offset"};  // from the referee alone: into the shared memory
 };
@@ -111,7 +112,6 @@ struct Loaded : ToReferee {
   static constexpr ListField parameters{"parameters", 1024};  // a DenseNet-201 has 619
   static constexpr ListField outputs{"outputs", 256};
   static constexpr AnyField init_inputs{"init_inputs"};
-  static constexpr BooleanField unfamiliar{"unfamiliar"};
   static constexpr IntegerField num_other_inputs{"num_other_inputs", 0, 4, 0};
   // Of the reference, the least seen on a GPU, with the way there and back; 0: there is none.
   static constexpr IntegerField call_us{"call_us", 0, INT32_MAX, 0};
@@ -141,9 +141,7 @@ struct Draw : ToOracle {
   static constexpr char kLarge[] = "large";
   static constexpr char kSmall[] = "small";
   static constexpr char kMixed[] = "mixed";
-  static constexpr char kSparse[] = "sparse";
   static constexpr char kOutliers[] = "outliers";
-  static constexpr char kUnfamiliar[] = "unfamiliar";
   static constexpr Trusted<bool> exact{"exact"};
   static constexpr Trusted<int64_t> seed{"seed"};
   static constexpr Trusted<int64_t> parameter_seed{"parameter_seed"};  // 0: the model's own

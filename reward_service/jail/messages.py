@@ -82,6 +82,7 @@ class Tensor:
     number: bool
     name: str | None = None
     borrowed: bool | None = None
+    constant: bool | None = None
     strides: list[int] | None = None
     offset: int | None = None
 
@@ -120,7 +121,6 @@ class Loaded(Message):
     parameters: list[Tensor]
     outputs: list[Tensor]
     init_inputs: list[Any]
-    unfamiliar: bool
     num_other_inputs: int
     call_us: int
     construction_us: int

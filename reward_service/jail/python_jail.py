@@ -176,8 +176,8 @@ class Model:
 
     def _take_parameters(self, specs: list[Tensor]) -> bool:
         """Puts the model's state over that memory, where the values that the reference is constructed with lie now.
-        What state_dict() lacks is looked for among its plain attributes. Whether the model has all of the reference's
-        floating-point tensors: those take other values."""
+        What state_dict() lacks is looked for among its plain attributes. Returns whether the model has all of the
+        reference's floating-point tensors that take other values."""
         views = {str(spec.name): self._view(spec) for spec in specs}
         own = self._model.state_dict() if isinstance(self._model, torch.nn.Module) else {}
         plain = plain_weights(self._model)
@@ -191,7 +191,7 @@ class Model:
         attributes = match_state(rest, {name: place.tensor for name, place in plain.items()}, by_kind=False)
         for name, own_name in attributes.items():
             plain[own_name].put(rest[name])
-        return len(attributes) == len(rest)
+        return not {str(spec.name) for spec in specs if not spec.constant} & rest.keys() - attributes.keys()
 
     def run(self, request: Run) -> Done:
         """A call in each of its rooms; where their outputs lie. They live until the run after the next one has begun,

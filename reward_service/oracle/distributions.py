@@ -1,4 +1,4 @@
-"""Other magnitudes and distributions of a task's inputs, so that an answer cannot lean on the usual ones."""
+"""Other magnitudes of plain noise and other values of parameters, so that an answer cannot lean on the usual ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ import math
 from collections.abc import Callable
 
 import torch
+from plain_noise import ANY
 
+# Beyond [0, 1) lead all but these.
+_WITHIN_UNIT_INTERVAL = ("small", "mixed")
 _FACTORS = {"large": 6.0, "small": 1.0 / 32.0}
-STYLES = ("own", "large", "small", "mixed", "sparse", "outliers", "unfamiliar")
+STYLES = ("own", "large", "small", "mixed", "outliers")
+# Decades of "mixed" within one tensor, and the largest.
+_DECADES = 2.0
+_DECADE_MAX = 0.5
+# Of all elements of "outliers", and how much smaller they are: a zero would be a number that noise never has.
+_FAINT_SHARE = 0.75
+_FAINT_FACTOR = 2.0**-10
 # Of all elements, and how much they are larger: exp() of one overflows in float32.
 _OUTLIER_SHARE = 1.0 / 4096.0
 _OUTLIERS_MIN = 4
@@ -18,84 +27,54 @@ _CONSTANT_SIZE_MIN = 0.1
 _LOG_SPREAD = 0.5
 
 
-def restyle(tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
-    """The tensor in a style. All but "unfamiliar" keep signs and leave integers alone. 0-d tensors are left alone, too:
-    they are settings, not data."""
-    if style == "own" or tensor.dim() == 0:
-        return tensor
-    if style == "unfamiliar":
-        return _unfamiliar(tensor, generator)
-    if not tensor.is_floating_point():
-        return tensor
+def takes_style(noise: str | None, style: str) -> bool:
+    """Returns whether an input becomes one of `style` and keeps all that its draws show: only plain noise does, which
+    has no other property than the numbers that it may give."""
+    return style != "own" and (noise == ANY or (noise is not None and style in _WITHIN_UNIT_INTERVAL))
+
+
+def restyle(tensor: torch.Tensor, style: str, noise: str, generator: torch.Generator) -> torch.Tensor:
+    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style(noise, style)."""
+    result = tensor * _factors(tensor, style, noise, generator).to(tensor.dtype)
+    # A narrow type has numbers that become zero or infinite.
+    return torch.where((result != 0) & torch.isfinite(result), result, tensor)
+
+
+def _factors(tensor: torch.Tensor, style: str, noise: str, generator: torch.Generator) -> torch.Tensor:
+    """Returns what each element is multiplied by, or one number for all."""
     if style in _FACTORS:
-        return tensor * _FACTORS[style]
-    if style == "mixed":  # magnitudes over two decades within one tensor
-        exponent = torch.rand(tensor.shape, generator=generator) * 2.0 - 1.5
-        return tensor * torch.pow(10.0, exponent).to(tensor.dtype)
-    if style in ("sparse", "outliers"):
-        result = tensor * (torch.rand(tensor.shape, generator=generator) < 0.25).to(tensor.dtype)
-        return result if style == "sparse" else _with_outliers(result, tensor, generator)
-    raise ValueError(f"style {style!r}: want one of {STYLES}")
-
-
-def may_be_unfamiliar(tensor: torch.Tensor, again: torch.Tensor) -> bool:
-    """Whether a program could rely on what the style "unfamiliar" changes: all numbers have one sign, or the integers
-    are the same at each draw, of which `again` is another."""
-    if tensor.dim() == 0 or tensor.numel() < 2:
-        return False
-    if tensor.is_floating_point():
-        return bool((tensor >= 0).all() or (tensor <= 0).all()) and bool((tensor != 0).any())
-    if tensor.dtype == torch.bool or not torch.equal(tensor, again):
-        return False
-    return bool((tensor != tensor.reshape(-1)[0]).any())
-
-
-def _unfamiliar(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Any sign, and integers of the same range in another order: sorted ones, as offsets are, stay sorted, with the
-    first and the last in place, but for those that are the whole range."""
-    if tensor.is_floating_point():
-        negative = torch.rand(tensor.shape, generator=generator) < 0.5
-        return torch.where(negative, -tensor, tensor)
-    flat = tensor.reshape(-1)
-    lowest, highest = (int(bound) for bound in flat.aminmax())
-    is_sorted = bool((flat[1:] >= flat[:-1]).all())
-    is_whole_range = highest - lowest + 1 == flat.numel() and is_sorted and bool((flat[1:] > flat[:-1]).all())
-    if not is_sorted or is_whole_range:
-        return flat[torch.randperm(flat.numel(), generator=generator)].reshape(tensor.shape)
-    inner = torch.randint(lowest, highest + 1, (flat.numel() - 2,), generator=generator).sort().values
-    return torch.cat([flat[:1], inner.to(flat.dtype), flat[-1:]]).reshape(tensor.shape)
-
-
-def _with_outliers(result: torch.Tensor, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """`result` with a few elements of `tensor` in it, much enlarged."""
-    count = max(_OUTLIERS_MIN, round(tensor.numel() * _OUTLIER_SHARE))
-    if tensor.numel() < _OUTLIERS_MIN:
-        return result
-    places = torch.randint(tensor.numel(), (count,), generator=generator)
-    result.view(-1)[places] = tensor.reshape(-1)[places] * _OUTLIER_FACTOR
-    return result
+        return torch.tensor(_FACTORS[style])
+    uniform = torch.rand(tensor.shape, generator=generator)
+    if style == "mixed":
+        largest = _DECADE_MAX if noise == ANY else 0.0
+        return torch.pow(10.0, (uniform - 1.0) * _DECADES + largest)
+    factors = torch.where(uniform < _FAINT_SHARE, _FAINT_FACTOR, 1.0)
+    if tensor.numel() >= _OUTLIERS_MIN:
+        count = max(_OUTLIERS_MIN, round(tensor.numel() * _OUTLIER_SHARE))
+        factors.view(-1)[torch.randint(tensor.numel(), (count,), generator=generator)] = _OUTLIER_FACTOR
+    return factors
 
 
 class ParameterDraws:
-    """Other values for the parameters and buffers of a model, of the kind that training could have left there.
+    """Draws other values for the parameters of a model, of the kind that training could have left there.
 
-    What has one sign keeps it (a variance stays positive), zeros among other numbers, infinities, tensors of zeros and
-    ones (masks) and integers stay, and tensors that are one memory under two names stay equal. What is drawn lies where
-    `state` does, if that is where tensors are made by default.
+    What has one sign keeps it (a scale stays positive), zeros among other numbers and integers stay, and tensors that
+    are one memory under two names stay equal. Buffers and plain weights stay: what they are constructed with is part of
+    the program. `parameters`: the names in `state` that are drawn. What is drawn lies where `state` does, if that is
+    where tensors are made by default.
     """
 
-    def __init__(self, state: dict[str, torch.Tensor]) -> None:
-        self._values = {_memory_of(value): value for value in state.values()}
-        self._laws = {memory: _law_of(value) for memory, value in self._values.items()}
-        self._names = {name: _memory_of(value) for name, value in state.items()}
+    def __init__(self, state: dict[str, torch.Tensor], parameters: list[str]) -> None:
+        self._state = state
+        self._drawn = {_memory_of(state[name]): (state[name], _law_of(state[name])) for name in parameters}
 
     def draw(self, generator: torch.Generator) -> dict[str, torch.Tensor]:
-        """All of them, in the order of the state."""
-        drawn = {}
-        for memory, law in self._laws.items():
-            value = self._values[memory]
-            drawn[memory] = law(torch.randn(value.shape, generator=generator).to(value.dtype)) if law else value
-        return {name: drawn[memory] for name, memory in self._names.items()}
+        """Returns the whole state, in its order."""
+        drawn = {
+            memory: law(torch.randn(value.shape, generator=generator).to(value.dtype)) if law else value
+            for memory, (value, law) in self._drawn.items()
+        }
+        return {name: drawn.get(_memory_of(value), value) for name, value in self._state.items()}
 
 
 def _memory_of(value: torch.Tensor) -> tuple[int, torch.Size, torch.dtype]:
@@ -112,11 +91,7 @@ def _law_of(value: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor] | Non
         if lowest == 0:
             return lambda noise: size * noise
         return lambda noise: math.copysign(size, lowest) * torch.exp(_LOG_SPREAD * noise)
-    if bool(((value == 0) | (value == 1)).all()):
-        return None
     if lowest >= 0 or highest <= 0:
         return lambda noise: value * torch.exp(_LOG_SPREAD * noise)
-    usual = value[torch.isfinite(value)]
-    mean, deviation = float(usual.mean()), float(usual.std(correction=0))
-    stays = (value == 0) | ~torch.isfinite(value)
-    return lambda noise: torch.where(stays, value, mean + deviation * noise)
+    mean, deviation = float(value.mean()), float(value.std(correction=0))
+    return lambda noise: torch.where(value == 0, value, mean + deviation * noise)

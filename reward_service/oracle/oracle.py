@@ -14,10 +14,9 @@ import gpu_tensors
 import packet
 import tensors
 import torch
-from distributions import may_be_unfamiliar
 from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from python_jail import read_descriptor
-from reference import InvalidTask, Reference
+from reference import InvalidTask, Reference, same_bits
 from tolerance import Noise, Tolerance, indistinguishable, tolerance_of
 
 # The tensor of a description in some memory.
@@ -27,8 +26,6 @@ _View = Callable[[Tensor], torch.Tensor]
 _PROBE_SEEDS = (11, 12)
 # Likewise of the draws by which single numbers are found to vary.
 _SAMPLE_SEEDS = (13, 14, 15, 16)
-# Each may cost a call of the reference.
-_UNFAMILIAR_INPUTS_MAX = 8
 # Beside others, for a time of a call in which nobody else had the GPU: so many calls more, and seconds at most.
 _CALLS_AGAIN = 8
 _CALLS_AGAIN_SECONDS = 0.05
@@ -38,14 +35,7 @@ _DRIFT_ULPS = 4.0
 
 
 def _same_bits(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
-    return len(left) == len(right) and all(
-        a.shape == b.shape
-        and a.dtype == b.dtype
-        and torch.equal(
-            a.view(torch.uint8) if a.numel() and a.dim() else a, b.view(torch.uint8) if b.numel() and b.dim() else b
-        )
-        for a, b in zip(left, right, strict=True)
-    )
+    return len(left) == len(right) and all(map(same_bits, left, right))
 
 
 def _nearly_same(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
@@ -102,12 +92,13 @@ class Oracle:
     ) -> None:
         self.reference = Reference(source, construction_seed, other_inputs, on_gpu=on_gpu)
         self._same = _nearly_same if on_gpu else _same_bits
+        self._inputs: list[Tensor] = []
+        self._outputs: list[Tensor] = []
         self._dtypes: list[torch.dtype] = []
         self._noise: list[Noise] = []  # the largest that was seen, by output
         self._rounds = False  # whether TF32 makes its outputs others
         # By style and whether parameters are the model's own: the standard deviation over draws, by output.
         self._variations: dict[tuple[str, bool], list[float | None]] = {}
-        self._unfamiliar: frozenset[int] = frozenset()  # inputs that the style of this name changes
         self._on_gpu = on_gpu
         self._beside_others = beside_others
         # Of inputs and of outputs: what views memory, offsets in a slot, and a slot's bytes.
@@ -121,7 +112,7 @@ class Oracle:
         narrow = reference.narrow(inputs, parameter_seed)
         if not narrow:
             raise InvalidTask("the reference returns no tensor")
-        reference.check_weights_kept()
+        reference.check_kept()
         if not self._same(narrow, reference.narrow(inputs, parameter_seed)):
             text = "the reference is not deterministic: two runs on the same inputs differ"
             # Torch calls another algorithm where the memory for its first choice is wanting, and tells nobody.
@@ -132,23 +123,28 @@ class Oracle:
         wide = self._choose_precision(inputs, narrow)
         self._dtypes = [output.dtype for output in narrow]
         others = reference.inputs(_PROBE_SEEDS[1], "own")
+        self._inputs, self._outputs = ([tensors.describe(value) for value in values] for values in (inputs, narrow))
+        _check_alike("input", others, self._inputs)
+        given, again = ([v for v in draw if isinstance(v, torch.Tensor)] for draw in (inputs, others))
+        if given and _same_bits(given, again):
+            raise InvalidTask(
+                "inputs are the same tensors under every seed: draw them in get_inputs(), by torch.randn() say"
+            )
         self._check_probes(inputs, others, wide, narrow)
-        self._unfamiliar = self._changeable(inputs, others)
         if self._beside_others:
             self._call_again(inputs)
         operators = reference.operator_facts(inputs)
-        reference.times_calls = False
+        reference.is_examined = True
         reference.check_unpatched()
         state = reference.state(parameter_seed)
         return Loaded(
-            inputs=[tensors.describe(value) for value in inputs],
-            parameters=[replace(tensors.describe(value), name=name) for name, value in state.items()],
-            outputs=[
-                replace(tensors.describe(value), borrowed=borrowed)
-                for value, borrowed in zip(narrow, reference.borrowed, strict=True)
+            inputs=self._inputs,
+            parameters=[
+                replace(tensors.describe(value), name=name, constant=name not in reference.parameters or None)
+                for name, value in state.items()
             ],
+            outputs=[replace(spec, borrowed=is_) for spec, is_ in zip(self._outputs, reference.borrowed, strict=True)],
             init_inputs=[tensors.pack(value) for value in reference.init_inputs],
-            unfamiliar=bool(self._unfamiliar),
             num_other_inputs=reference.num_other_inputs(),
             call_us=reference.call_us,
             construction_us=reference.construction_us,
@@ -206,45 +202,9 @@ class Oracle:
             if found:
                 raise InvalidTask(f"output {index} of the reference cannot be told from {found}")
 
-    def _changeable(self, inputs: list[Any], again: list[Any]) -> frozenset[int]:
-        """Inputs that may have other signs, or another order, all at once: those that the reference survives."""
-        changeable = [
-            index
-            for index, (value, other) in enumerate(zip(inputs, again, strict=True))
-            if isinstance(value, torch.Tensor) and may_be_unfamiliar(value, other)
-        ][:_UNFAMILIAR_INPUTS_MAX]
-        if self._survives(frozenset(changeable)):
-            return frozenset(changeable)
-        survived: frozenset[int] = frozenset()
-        for index in changeable:
-            if self._survives(survived | {index}):
-                survived |= {index}
-        return survived
-
-    def _survives(self, changed: frozenset[int]) -> bool:
-        """Whether the reference is defined on such inputs, and as exact as on its own."""
-        self._unfamiliar = changed
-        self._variations.pop(("unfamiliar", True), None)
-        if not changed:
-            return True
-        try:
-            inputs = self._inputs(_PROBE_SEEDS[0], "unfamiliar")
-            outputs, tolerances = self.expected(inputs, 0, "unfamiliar")
-        except Exception as error:  # noqa: BLE001 - a reference may refuse them in any way
-            self._believe_refusal(error)
-            return False
-        return _finite(outputs) and self._is_exact(tolerances)
-
-    def _is_exact(self, tolerances: list[Tolerance]) -> bool:
-        """Whether the reference errs no more than a tolerance can allow, or than it does on inputs of its own."""
-        return all(t.allows_noise(own) for t, own in zip(tolerances, self._noise, strict=True))
-
-    def _inputs(self, seed: int, style: str) -> list[Any]:
-        return self.reference.inputs(seed, style, self._unfamiliar if style == "unfamiliar" else None)
-
     def _samples(self, style: str, parameter_seed: int) -> list[list[torch.Tensor]]:
         """Outputs for some other inputs, in the task's dtype."""
-        return [self.reference.narrow(self._inputs(seed, style), parameter_seed) for seed in _SAMPLE_SEEDS]
+        return [self.reference.narrow(self.reference.inputs(seed, style), parameter_seed) for seed in _SAMPLE_SEEDS]
 
     def _variations_of(self, style: str, parameter_seed: int, outputs: list[torch.Tensor]) -> list[float | None]:
         """How far outputs that are single numbers vary over draws; None for others, whose spread shows in them."""
@@ -319,8 +279,12 @@ class Oracle:
         style, parameter_seed = request.style, request.parameter_seed
         is_own = style == "own" and not parameter_seed
         try:
-            inputs = self._inputs(request.seed, style)
+            inputs = self.reference.inputs(request.seed, style)
+            _check_alike("input", inputs, self._inputs)
+            if style != "own" and not self.reference.has_style(style):
+                return Unusable()
             outputs, tolerances = self.expected(inputs, parameter_seed, style, exact=request.exact)
+            _check_alike("output", outputs, self._outputs)
         except InvalidTask:
             raise
         except Exception as error:  # noqa: BLE001 - a reference may refuse inputs that are not its own in any way
@@ -337,18 +301,23 @@ class Oracle:
             if is_own:
                 raise InvalidTask("the reference returns NaN, infinity or what adds up to them for inputs of its own")
             return Unusable()
-        if style == "unfamiliar" and not self._is_exact(tolerances):
-            return Unusable()
-        if style != "unfamiliar":
-            self._noise = [old.or_more(new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
+        self._noise = [old.or_more(new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
         if self._on_gpu:
             gpu_tensors.await_done()
         return Drawn([tolerance.message() for tolerance in tolerances])
 
 
+def _check_alike(what: str, values: list[Any], specs: list[Tensor]) -> None:
+    """Raises InvalidTask where a draw differs from the first in more than its numbers."""
+    if len(values) != len(specs):
+        raise InvalidTask(f"there are {len(values)} {what}s in one draw and {len(specs)} in another")
+    for index, (now, before) in enumerate(zip(map(tensors.describe, values), specs, strict=True)):
+        if now != before:
+            here, there = (f"{tensors.dtype_of(spec)} of shape {spec.shape}" for spec in (now, before))
+            raise InvalidTask(f"{what} {index} is {here} in one draw and {there} in another: draws must agree in both")
+
+
 def _write(view: _View, values: list[Any], offsets: list[int]) -> None:
-    if len(values) != len(offsets):
-        raise InvalidTask(f"the reference gave {len(values)} tensors where it gave {len(offsets)} before")
     for value, offset in zip(values, offsets, strict=True):
         place = view(replace(tensors.describe(value), offset=offset))
         place.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=place.dtype))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import gpu_tensors
 import tensors
 import torch
-from distributions import ParameterDraws, restyle
+from distributions import ParameterDraws, restyle, takes_style
 from operators import OperatorFacts, operator_facts
+from plain_noise import PlainNoise
 from plain_weights import Place, plain_weights
 from python_jail import execute
 
@@ -30,6 +31,14 @@ class InvalidTask(Exception):
     """The task is at fault."""
 
 
+def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Returns whether two tensors are the same in shape, dtype and every bit."""
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    a, b = (value.contiguous().reshape(-1).view(torch.uint8) for value in (left, right))
+    return bool(torch.equal(a, b))
+
+
 def _guarded_names() -> dict[tuple[int, str], Any]:
     """Functions that a task must not replace."""
     owners = (torch, torch.nn.functional, torch.Tensor, torch.nn.Module, torch.random)
@@ -41,21 +50,13 @@ def _guarded_names() -> dict[tuple[int, str], Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Instance:
-    """A model and where it keeps the weights that state_dict() lacks."""
-
-    model: torch.nn.Module
-    weights: dict[str, Place]
-    dtype: torch.dtype | None = None  # of those weights; None: their own
-
-
 class Reference:
     """The reference program with one set of parameters at a time.
 
-    Parameters are what state_dict() has, then weights that the constructor draws at random and keeps as plain
-    attributes: those whose values follow the seed. `construction_seed` is that of the model's own parameters. Other
-    sets are drawn from a seed each; the set of seed 0 is the model's own. `other_inputs` is the index of the arguments
+    Its state is what state_dict() has, then weights that the constructor draws at random and keeps as plain attributes:
+    those whose values follow the seed. `construction_seed` is that of the model's own state. Other values of what
+    parameters() has are drawn from a seed each; the set of seed 0 is the model's own. Buffers, running statistics
+    among them, and plain weights stay as constructed. `other_inputs` is the index of the arguments
     in what get_other_inputs() returns; None: those of get_inputs().
 
     `on_gpu`: inputs are drawn there, and parameters but the model's own, and outputs computed. The model is constructed
@@ -77,15 +78,18 @@ class Reference:
         began = time.monotonic()
         model = self._construct(construction_seed)
         self.construction_us = round((time.monotonic() - began) * 1e6)
-        weights = self._drawn_weights(model)
-        self._wide: _Instance | None = None
+        self._weights = self._drawn_weights(model)
+        self._wide: torch.nn.Module | None = None
         # One memory under two names, as the model has it, so that ParameterDraws sees it.
         kept: dict[tuple[int, torch.Size], torch.Tensor] = {}
         self._own_state = {
             name: kept.setdefault((value.data_ptr(), value.shape), self._placed(value.detach()).clone().contiguous())
-            for name, value in {**model.state_dict(), **_tensors(weights)}.items()
+            for name, value in {**model.state_dict(), **_tensors(self._weights)}.items()
         }
-        self._narrow = _Instance(self._settled(model), weights)
+        memory = {parameter.data_ptr() for parameter in model.parameters()}
+        # The names in its state that parameters() has. All others are constants.
+        self.parameters = [name for name, value in model.state_dict().items() if value.data_ptr() in memory]
+        self._narrow = self._settled(model, self._weights)
         self._parameter_draws: ParameterDraws | None = None
         self._state_seed: int | None = None
         self._state: dict[str, torch.Tensor] = {}
@@ -96,7 +100,9 @@ class Reference:
         self.borrowed: list[bool] = []
         # On a GPU the least time of a call of narrow(), until its work was done [us]; 0: none was made there.
         self.call_us = 0
-        self.times_calls = on_gpu  # which waits for the GPU twice
+        self.is_examined = False  # no more calls are timed, which waits for the GPU twice, nor inputs compared
+        self._written: list[int] = []  # indices of inputs that the last narrow() has changed, until it is examined
+        self._noises: list[str | None] = []  # of the last inputs()
 
     def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
         """Raises InvalidTask when a function of Torch is no longer the one it was."""
@@ -117,17 +123,20 @@ class Reference:
             raise InvalidTask(f"get_other_inputs() returns {len(others)} lists, at most {_OTHER_INPUTS_MAX} are used")
         return len(others)
 
-    def inputs(self, seed: int, style: str, changed: frozenset[int] | None = None) -> list[Any]:
-        """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided
-        as the task has it. `changed`: indices of the inputs that take the style; None: all."""
+    def inputs(self, seed: int, style: str) -> list[Any]:
+        """Returns get_inputs() under a seed, contiguous; or a list of get_other_inputs(), strided as the task has it.
+        Those that take the style have it: see takes_style()."""
         generator = self._generator(seed + 1)
         values = self._given_inputs(seed)
         with self._place():
-            styles = [style if changed is None or index in changed else "own" for index in range(len(values))]
             return [
-                self._styled(self._placed(value), own_style, generator) if isinstance(value, torch.Tensor) else value
-                for value, own_style in zip(values, styles, strict=True)
+                self._styled(self._placed(value), style, noise, generator) if isinstance(value, torch.Tensor) else value
+                for value, noise in zip(values, self._noises, strict=True)
             ]
+
+    def has_style(self, style: str) -> bool:
+        """Returns whether the last inputs() would have had one that takes the style."""
+        return any(takes_style(noise, style) for noise in self._noises)
 
     def _given_inputs(self, seed: int) -> list[Any]:
         """As the task makes them: on the GPU, or on the host where it cannot there (it has its own generator, say)."""
@@ -141,9 +150,15 @@ class Reference:
 
     def _ask_for_inputs(self, seed: int) -> list[Any]:
         torch.manual_seed(seed % _SEED_MODULUS)
-        if self._other_inputs is None:
-            return list(self._module.get_inputs())
-        return list(self._module.get_other_inputs()[self._other_inputs])
+        before = torch.initial_seed()
+        with PlainNoise() as noise:
+            if self._other_inputs is None:
+                values = list(self._module.get_inputs())
+            else:
+                values = list(self._module.get_other_inputs()[self._other_inputs])
+        # Under a seed of the task's own two tensors may be the same noise.
+        self._noises = noise.noises(values) if torch.initial_seed() == before else [None] * len(values)
+        return values
 
     def _place(self) -> AbstractContextManager[Any]:
         """Where inputs are made, and what changes them."""
@@ -153,13 +168,17 @@ class Reference:
         """An input, or a parameter, where the model computes."""
         return gpu_tensors.take(value) if self._on_gpu else value
 
-    def _settled(self, model: torch.nn.Module) -> torch.nn.Module:
-        """The model where it computes."""
+    def _settled(self, model: torch.nn.Module, weights: dict[str, Place]) -> torch.nn.Module:
+        """The model where it computes, and those of its plain attributes."""
+        for place in weights.values():
+            place.put(self._placed(place.tensor))
         settled: torch.nn.Module = gpu_tensors.move(model) if self._on_gpu else model
         return settled
 
-    def _styled(self, tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
-        styled = restyle(tensor.detach().contiguous(), style, generator)
+    def _styled(self, tensor: torch.Tensor, style: str, noise: str | None, generator: torch.Generator) -> torch.Tensor:
+        styled = tensor.detach().contiguous()
+        if noise is not None and takes_style(noise, style):
+            styled = restyle(styled, style, noise, generator)
         # Elements that share memory cannot be written one by one.
         if self._other_inputs is None or tensor.is_contiguous() or _shares_elements(tensor):
             return styled
@@ -193,29 +212,30 @@ class Reference:
     def _drawn_state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
         with self._place():
             if self._parameter_draws is None:
-                self._parameter_draws = ParameterDraws(self._own_state)
+                self._parameter_draws = ParameterDraws(self._own_state, self.parameters)
             return self._parameter_draws.draw(self._generator(parameter_seed))
 
     def _generator(self, seed: int) -> torch.Generator:
         generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
         return generator.manual_seed(seed % _SEED_MODULUS)
 
-    def _with_state(self, instance: _Instance, parameter_seed: int) -> torch.nn.Module:
+    def _with_state(self, model: torch.nn.Module, parameter_seed: int) -> torch.nn.Module:
         """The model with a set of parameters, whatever a call before has done to its buffers."""
-        state = self.state(parameter_seed)
-        saved = {name: value for name, value in state.items() if name not in instance.weights}
+        saved = {name: value for name, value in self.state(parameter_seed).items() if name not in self._weights}
         if saved:
-            instance.model.load_state_dict(saved)
-        for name, place in instance.weights.items():
-            place.put(self._placed(state[name].to(instance.dtype or state[name].dtype, copy=True)))
-        return instance.model
+            model.load_state_dict(saved)
+        return model
 
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs in the task's own dtype."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         model = self._with_state(self._narrow, parameter_seed)
-        weights = _tensors(self._narrow.weights).values()
-        outputs = self._timed_call(model, copies) if self.times_calls else self._call(model, copies)
+        weights = _tensors(self._weights).values()
+        is_timed = self._on_gpu and not self.is_examined
+        outputs = self._timed_call(model, copies) if is_timed else self._call(model, copies)
+        if not self.is_examined:
+            pairs = zip(inputs, copies, strict=True)
+            self._written = [i for i, (v, c) in enumerate(pairs) if isinstance(v, torch.Tensor) and not same_bits(v, c)]
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values(), *weights]
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
         self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
@@ -232,11 +252,18 @@ class Reference:
         model = self._with_state(self._narrow, 0)
         return operator_facts(lambda: self._call(model, copies), on_gpu=self._on_gpu)
 
-    def check_weights_kept(self) -> None:
-        """After narrow(): raises InvalidTask when the call has changed a plain weight, for the next would begin with
-        another."""
-        for name, place in self._narrow.weights.items():
-            now, before = place.holder[place.key], self._state[name]
+    def check_kept(self) -> None:
+        """After narrow(), until the task is examined: raises InvalidTask where the call has changed an input, which
+        would be an output that nothing compares, or a plain weight, for the next call would begin with another."""
+        for index in self._written:
+            names = list(inspect.signature(self._narrow.forward).parameters)
+            argument = f" ({names[index]})" if index < len(names) else ""
+            raise InvalidTask(
+                f"the reference writes to its input {index}{argument}, and only what it returns is compared: let "
+                "forward() work on a clone() of it"
+            )
+        for name, place in self._weights.items():
+            now, before = place.holder[place.key], self._own_state[name]
             if not isinstance(now, torch.Tensor) or not torch.equal(now.to(before.device), before):
                 raise InvalidTask(f"the reference is not deterministic: a call changes its attribute {name}")
 
@@ -253,15 +280,14 @@ class Reference:
         ]
         return _dense(self._call(model, widened))
 
-    def _widened(self) -> _Instance:
+    def _widened(self) -> torch.nn.Module:
         """The model in float64, its constants too."""
         model = self._construct(self._construction_seed)
         places = plain_weights(model)
         for place in places.values():
             place.put(place.tensor.double())
-        drawn = {name: places[name] for name in self._narrow.weights}
         # Moved first: on the host it would need three times its memory, and on a GPU it is quick.
-        return _Instance(self._settled(model).double(), drawn, torch.float64)
+        return self._settled(model, {name: places[name] for name in self._weights}).double()
 
     def _timed_call(self, model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:
         gpu_tensors.synchronise()

@@ -72,10 +72,6 @@ class Tolerance:
         """Whether every number of it is."""
         return all(math.isfinite(number) for number in (self.absolute, self.centre, self.spread, self.noise.as_run))
 
-    def allows_noise(self, usual: Noise) -> bool:
-        """Whether the reference's error is one that does not show, or no larger than its usual one allows."""
-        return self.noise.as_run <= max(self.relative, usual.allowed())
-
     def passes(self, candidate: torch.Tensor, expected: torch.Tensor) -> bool:
         """Whether every element of a candidate's output is right; shapes are equal."""
         if not expected.is_floating_point():

@@ -254,12 +254,12 @@ absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
   if (verified.ok()) {
     if (verified->fault && !only_convicts_ && device_->MayBeOthersDoing(*verified->fault, since))
       return std::nullopt;
-    // Its process is timed, too, where it has seen nothing that counts there and a fresh one, which has seen nothing at
-    // all, follows.
+    // Its process, which has seen nothing that counts there, is timed, too, where a fresh one, which has seen nothing
+    // at all, follows.
     std::unique_ptr<CheckedProgram> program = std::move(verified->program);
     const bool is_timed = !verified->fault && !request_.verify_only && verified->takes_parameters &&
                           device_->EffortOf(request_.timing).num_instances_min > 1;
-    if (is_timed && task_->TimesWhatWasNotVerified()) device_->KeepVerified(std::move(program));
+    if (is_timed) device_->KeepVerified(std::move(program));
     return *std::move(verified);
   }
   // A process that does not start, or finds no memory: whoever is beside it may have all there is. It must not end the

@@ -7,7 +7,6 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/jail/messages.h"
 
 namespace warpsmith {
 namespace {
@@ -90,9 +89,8 @@ std::optional<Fault> Verifier::CallOn(const Draw& draw, bool is_first, CheckedPr
     return std::nullopt;
   }
   const bool wrong = fault->verdict == v1::VERDICT_INCORRECT || fault->verdict == v1::VERDICT_NON_FINITE;
-  // Other signs and orders are no other scale.
-  const bool scaled = !draw.own_distribution && draw.style != oracle::Draw::kUnfamiliar;
-  measurement_->mutable_advice_facts()->set_wrong_at_scale_only(wrong && scaled && own_distribution_right_);
+  measurement_->mutable_advice_facts()->set_wrong_at_scale_only(wrong && !draw.own_distribution &&
+                                                                own_distribution_right_);
   return fault;
 }
 

@@ -3,20 +3,13 @@
 namespace warpsmith {
 namespace {
 
-using Style = oracle::Draw;
-
 absl::Status Malformed() { return absl::InvalidArgumentError("the oracle's answer is malformed"); }
 
 }  // namespace
 
 DrawRequest Tamer(DrawRequest wanted) {
-  if (wanted.style == Style::kOutliers) {
-    wanted.style = Style::kSparse;
-  } else if (wanted.style != Style::kOwn) {
-    wanted.style = Style::kOwn;
-  } else {
-    wanted.parameter_seed = 0;
-  }
+  if (wanted.style == oracle::Draw::kOwn) wanted.parameter_seed = 0;
+  wanted.style = oracle::Draw::kOwn;
   return wanted;
 }
 

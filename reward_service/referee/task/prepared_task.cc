@@ -18,18 +18,13 @@ namespace {
 
 using Style = oracle::Draw;
 
-// Two of the task's own, and one of each other style.
-constexpr int64_t kVerificationDrawsMax = 7;
+// Two of the task's own, and one of each other style that is asked for.
+constexpr int64_t kVerificationDrawsMax = 6;
 
 // By which a reference names what libraries compute on several streams.
 constexpr const char* kOnStreams[] = {"RNN",     "LSTM", "GRU",      "lstm",  "gru",   "linalg",
                                       "inverse", "svd",  "cholesky", "solve", "Stream"};
 constexpr int kQueuesOfStreams = 2;
-
-// Of verification.
-bool IsForTiming(const Draw& draw, bool has_parameters) {
-  return draw.own_distribution && (draw.parameter_seed != 0) == has_parameters;
-}
 
 // Beside those of verification, when all is made that this use needs.
 int64_t NumOtherDraws(KeptIn where, TaskUse use, int num_batched_calls) {
@@ -79,7 +74,6 @@ absl::Status PreparedTask::ExamineInStep() {
                                {Style::kSmall, 0},
                                {Style::kMixed, NextParameterSeed()},
                                {Style::kOutliers, 0}});
-  if (Read(answer.fields, oracle::Loaded::unfamiliar)) wanted.push_back({Style::kUnfamiliar, 0});
   ASSIGN_OR_RETURN(verification_pool_, MakeUsableDraws(wanted));
   for (const auto& draw : verification_pool_) {
     verification_draws_.push_back(draw.get());
@@ -194,23 +188,12 @@ int PreparedTask::num_launch_queues() const {
 
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
 
-bool PreparedTask::TimesWhatWasNotVerified() const {
-  const auto num_shown =
-      std::count_if(verification_pool_.begin(), verification_pool_.end(),
-                    [this](const auto& draw) { return IsForTiming(*draw, has_parameters()); });
-  return num_shown < kWarmUpDraws;
-}
-
 absl::Status PreparedTask::Complete() {
   BeginStep();
   RETURN_IF_ERROR(on_device_->StartReference(*this));  // it opens a GPU while draws are made
-  for (const auto& draw : verification_pool_) {
-    if (IsForTiming(*draw, has_parameters())) timing_draws_.push_back(draw.get());
-  }
+  // None that verification shows: the process that was verified is timed.
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls(), NumRounds(kept_in_)));
-  // Verification may have had more of them than are needed: a reference that refuses all styles has its own alone.
-  const size_t num_had = timing_draws_.size() + num_fresh_draws();
-  RETURN_IF_ERROR(FillUp(num_timing_draws - std::min(num_timing_draws, num_had), &timing_pool_));
+  RETURN_IF_ERROR(FillUp(num_timing_draws - num_fresh_draws(), &timing_pool_));
   for (const auto& draw : timing_pool_) timing_draws_.push_back(draw.get());
   return on_device_->WarmReference(*this, step_deadline_);
 }

@@ -121,13 +121,10 @@ class PreparedTask {
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
-  // A jail of a candidate sees a draw that counts at most once, though the two lists share some: where it is verified
-  // and then timed, see TimesWhatWasNotVerified(). Of timing, fresh draws follow the first, which warms up.
+  // A jail of a candidate sees a draw that counts at most once: what the two lists share warms up. Of timing, fresh
+  // draws follow the first.
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
-  // Whether a process that was shown the draws of verification has not seen those that count in timing: but for what
-  // warms up the two lists share none. Of a reference that refuses unusual inputs they share more.
-  bool TimesWhatWasNotVerified() const;
   // Those of verification whose parameters are the model's own: for candidates that take no others. At least
   // three.
   const std::vector<const Draw*>& construction_draws() const { return construction_draws_; }
@@ -142,7 +139,11 @@ class PreparedTask {
   int source_fd() const { return source_fd_.get(); }
   // Made by `place`.
   TaskOnDevice& on_device() { return *on_device_; }
-  bool has_parameters() const { return !layout_.parameters.empty(); }
+  // Whether it has parameters that take other values.
+  bool has_parameters() const {
+    return std::any_of(layout_.parameters.begin(), layout_.parameters.end(),
+                       [](const TensorSpec& spec) { return !spec.constant; });
+  }
 
  private:
   int num_batched_calls() const { return on_device_->NumBatchedCalls(layout_); }

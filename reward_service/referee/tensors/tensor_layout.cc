@@ -76,6 +76,7 @@ absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_
   spec.number = Read(fields, Tensor::number);
   spec.borrowed = Read(fields, Tensor::borrowed);
   spec.name = Read(fields, Tensor::name);
+  spec.constant = Read(fields, Tensor::constant);
   return spec;
 }
 
@@ -170,6 +171,7 @@ nlohmann::json ToJson(const std::vector<TensorSpec>& specs) {
                     {Tensor::number, spec.number},
                     {Tensor::name, spec.name},
                     {Tensor::offset, spec.offset}});
+    if (spec.constant) list.back()[Tensor::constant.name] = true;
     if (!spec.strides.empty()) list.back()[Tensor::strides.name] = spec.strides;
   }
   return list;

@@ -19,8 +19,9 @@ struct TensorSpec {
   std::vector<int64_t> shape;
   // Inputs only, in elements; empty: row-major without gaps.
   std::vector<int64_t> strides;
-  bool number = false;  // a Python number in the reference; 0-d here
-  std::string name;     // parameters only: its key in state_dict()
+  bool number = false;    // a Python number in the reference; 0-d here
+  std::string name;       // parameters only: its key in state_dict()
+  bool constant = false;  // parameters only: they keep the values of their construction
   // Outputs only: the reference's shares memory with an input, a parameter or itself.
   bool borrowed = false;
   int64_t offset = 0;  // into its buffer

@@ -1,4 +1,4 @@
-"""A leaky rectifier on inputs that are never negative: its other branch runs on no draw of the task's own."""
+"""A leaky rectifier on inputs that are never negative: an answer owes nothing for its other branch."""
 
 import torch
 from torch import Tensor, nn

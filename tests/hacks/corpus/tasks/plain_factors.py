@@ -1,4 +1,4 @@
-"""A layer whose weight is the product of two factors, both plain tensors that no state_dict() has."""
+"""A layer whose weight is the product of two factors, both plain tensors: constants, for parameters() has neither."""
 
 import torch
 from torch import Tensor, nn

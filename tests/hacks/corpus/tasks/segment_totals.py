@@ -1,4 +1,4 @@
-"""Totals of segments whose bounds are the same on every draw: offsets of equal distance, which stay sorted."""
+"""Totals of segments whose bounds are the same on every draw: an answer need not read them."""
 
 import torch
 from torch import Tensor, nn

@@ -79,6 +79,19 @@ def test_libraries_that_are_named_are_those_of_every_task(
     assert [line["allowed_libraries"] for line in _lines(checkout, "train.jsonl")] == [expected, expected]
 
 
+def test_inputs_that_never_vary_are_named(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(checkout, "level1/19_ReLU.py", "torch.relu(x)")
+    text = _PROBLEM.format(forward="torch.tanh(x)").replace("self, x:", "self, y, x:")
+    text = text.replace("return [", "return [3, ")
+    (checkout / "KernelBench/level1/2_Two.py").write_text(text, encoding="utf-8")
+    assert _import(monkeypatch, checkout) == 0
+    assert _report(checkout)["details"] == {"kernelbench_level1_002_Two": {"fixed_inputs": ["0 (y)"]}}
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert len(warnings) == 1 and "kernelbench_level1_002_Two: warning: input 0 (y) is the same" in warnings[0]
+
+
 def test_held_out_problems_and_their_likes_are_not_learned_from(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from datasets.importers.size_search import Demand, Failed, Search, excess
+from datasets.importers.size_search import Demand, Failed, Search, excess, reference_ms
 
 _BUDGET = dict.fromkeys(("input_bytes", "output_bytes", "parameter_bytes", "operations"), 1000.0)
 
@@ -58,3 +58,22 @@ def test_a_slow_program_shrinks_once_more() -> None:
     assert _search([8, 8], [0, 1]).smaller([8, 8]) == [4, 8]
     with pytest.raises(Failed):
         _search([1], [0]).smaller([1])
+
+
+def test_a_program_that_writes_to_its_inputs_is_refused() -> None:
+    source = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        return OUTPUT
+
+def get_inputs():
+    return [torch.rand(8), torch.full((8,), 2.0)]
+
+def get_init_inputs():
+    return []
+"""
+    assert reference_ms(source.replace("OUTPUT", "y + x")) >= 0
+    with pytest.raises(Failed, match="writes to its input 1: let forward"):
+        reference_ms(source.replace("OUTPUT", "y.add_(x)"))

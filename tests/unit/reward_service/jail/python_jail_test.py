@@ -118,6 +118,16 @@ def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: py
     assert steps == ["turn", "separate"] + ["copy", "separate", "separate"] * 2
 
 
+@pytest.mark.parametrize(("is_constant", "is_loaded"), [(True, True), (False, False)])
+def test_a_program_may_lack_what_always_has_the_values_of_its_construction(
+    monkeypatch: pytest.MonkeyPatch, is_constant: bool, is_loaded: bool
+) -> None:
+    model = _model_on_gpu(monkeypatch, torch.zeros(1, 16))
+    assert model.parameters_loaded
+    table = Tensor(2, 32, [2, 2], False, name="table", constant=is_constant, offset=16)
+    assert model._take_parameters([table]) == is_loaded
+
+
 def test_of_a_call_that_is_watched_only_its_own_work_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model_on_gpu(monkeypatch, torch.zeros(1, 16))
     model._model.register_forward_hook(lambda *_: steps.append("call"))

@@ -20,16 +20,26 @@ def reference(forward: str, inputs: str, constructor: str = "pass") -> Reference
 _X = "[torch.randn(16, 8)]"
 
 
-def test_random_plain_weights_are_parameters_behind_those_of_state_dict() -> None:
+def test_random_plain_weights_stand_behind_those_of_state_dict() -> None:
     model = reference(
         "return x @ self.weight + self.bias + self.more[0]",
         _X,
         "self.weight = torch.randn(8, 8); self.bias = torch.nn.Parameter(torch.randn(8)); self.more = [torch.randn(8)]",
     )
-    own = model.state(0)
-    other = model.state(7)
-    assert list(own) == ["bias", "weight", "more.0"]
-    assert all(not torch.equal(own[name], other[name]) for name in own)
+    assert list(model.state(0)) == ["bias", "weight", "more.0"]
+    assert model.parameters == ["bias"]
+
+
+def test_only_parameters_take_other_values() -> None:
+    model = reference(
+        "return self.norm(x @ self.weight) + self.table",
+        _X,
+        "self.weight = torch.randn(8, 8); self.norm = torch.nn.BatchNorm1d(8); "
+        "self.register_buffer('table', torch.randn(8)); self.register_buffer('tied', self.norm.weight.data)",
+    )
+    own, other = model.state(0), model.state(7)
+    assert {name for name in own if not torch.equal(own[name], other[name])} == {"norm.weight", "norm.bias", "tied"}
+    assert torch.equal(other["tied"], other["norm.weight"])
 
 
 def test_plain_constants_are_none() -> None:
@@ -46,8 +56,8 @@ def test_views_of_parameters_are_none() -> None:
     assert list(model.state(0)) == ["weight"]
 
 
-def test_plain_weights_take_other_values_in_both_precisions() -> None:
-    model = reference("return x @ self.weight", _X, "self.weight = torch.randn(8, 8)")
+def test_parameters_take_other_values_in_both_precisions() -> None:
+    model = reference("return x @ self.weight", _X, "self.weight = torch.nn.Parameter(torch.randn(8, 8))")
     inputs = model.inputs(3, "own")
     for seed in (0, 7, 9):
         weight = model.state(seed)["weight"]
@@ -68,15 +78,7 @@ def test_a_call_that_changes_a_plain_weight_is_refused() -> None:
     )
     model.narrow(model.inputs(3, "own"), 0)
     with pytest.raises(InvalidTask, match="attribute hidden"):
-        model.check_weights_kept()
-
-
-def test_only_the_inputs_that_are_named_take_a_style() -> None:
-    model = reference("return x", "[torch.rand(16), torch.rand(16)]")
-    first, second = model.inputs(3, "unfamiliar", frozenset({1}))
-    own = model.inputs(3, "own")
-    assert torch.equal(first, own[0])
-    assert bool((second < 0).any()) and torch.equal(second.abs(), own[1])
+        model.check_kept()
 
 
 def test_an_output_that_is_a_plain_weight_is_borrowed() -> None:

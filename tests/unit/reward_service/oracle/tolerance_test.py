@@ -62,13 +62,6 @@ def test_a_single_number_is_measured_by_how_it_varies() -> None:
     assert not tolerance.passes(torch.tensor(0.0), expected)
 
 
-def test_noise_that_shows_is_not_allowed_beyond_multiples_of_the_usual() -> None:
-    tolerance = Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=Noise(1e-3, 1e-3))
-    assert not tolerance.allows_noise(usual=Noise(1e-5, 1e-5))
-    assert tolerance.allows_noise(usual=Noise(1e-4, 1e-4))
-    assert Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=Noise(1e-4, 1e-4)).allows_noise(usual=Noise(0.0, 0.0))
-
-
 def rounded(values: torch.Tensor, mantissa_bits: int) -> torch.Tensor:
     """To the nearest number with so many bits of mantissa."""
     unit = 1 << (23 - mantissa_bits)
