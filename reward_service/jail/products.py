@@ -40,7 +40,10 @@ def _matrices(m: int, k: int, n: int, dtype: torch.dtype) -> None:
             functional.linear(left, right.t())
             functional.linear(left, right.t(), bias)
         torch.mv(left, column)
+        torch.addmv(torch.empty(m, dtype=dtype), left, column)
         left @ column
+    column @ torch.empty(k, n, dtype=dtype)
+    torch.dot(column, column)
     torch.addmm(bias, torch.empty(m, k, dtype=dtype), torch.empty(k, n, dtype=dtype))
     torch.nn.Linear(k, n, dtype=dtype)(torch.empty(2, m, k, dtype=dtype))
 
