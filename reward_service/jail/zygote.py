@@ -1,8 +1,9 @@
 """The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
 Started confined, as `python -I -B zygote.py SOCKET SHARE PRODUCTS [LIBCUDA [LIBCUPTI [LIBRARY...]]]`. PRODUCTS is
-"products" where libraries may do products in sealed jails, else empty; the rest is for children with a GPU, LIBCUPTI may
-be empty, and each LIBRARY may compute in sealed jails. For every `fork` with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
+"products" where libraries may do products in sealed jails, else empty; the rest is for children with a GPU, LIBCUPTI
+may be empty, and each LIBRARY may compute in sealed jails. For every `fork` with two descriptors (the child's socket,
+the pipe of its standard output) it answers `forked` or `failed`.
 """
 
 from __future__ import annotations

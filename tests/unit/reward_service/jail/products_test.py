@@ -14,9 +14,8 @@ sys.path.insert(0, str(_SERVICE / "jail"))
 import products  # noqa: E402
 
 _PRODUCTS = set("mm addmm bmm baddbmm mv addmv dot convolution".split())
-# They move no numbers but those of their inputs, and compute none.
-_BESIDE = set("empty t transpose view unsqueeze squeeze expand clone slice select _unsafe_view as_strided".split())
-_BESIDE |= set("detach uniform_ copy_ squeeze_ _reshape_alias empty_like empty_strided alias".split())
+# They neither compute nor copy.
+_BESIDE = set("empty expand select slice squeeze_ t transpose unsqueeze view _unsafe_view".split())
 
 
 class _Recorder(TorchDispatchMode):
