@@ -146,8 +146,8 @@ extern "C" int scale(const float* x, const float* weight, float* y, int n, cudaS
 }
 )";
 
-// Judges a Python program whose forward() has this body, and __init__() that construction. Where it calls right(), which
-// is Torch's work, its task allows all libraries.
+// Judges a Python program whose forward() has this body, and __init__() that construction. Where it calls
+// right(), which is Torch's work, its task allows all libraries.
 inline v1::Grade JudgePython(const std::string& body, bool verify_only = true,
                              const std::string& construction = "") {
   static const UniqueFd extension = Compile(absl::StrCat("#include <cuda_runtime.h>\n", kKernel, kExtension));
