@@ -65,12 +65,16 @@ std::string DigestOf(const v1::GradeRequest& request) {
   return Sha256Hex(content.SerializeAsString());
 }
 
-bool WantsBlas(const PreparedRequest& prepared) {
-  if (prepared.device != v1::DEVICE_CUDA || !LanguageOf(prepared.request.candidate().language()).is_native)
-    return false;
+bool Allows(const PreparedRequest& prepared, std::string_view library) {
   const auto& allowed = prepared.request.task().allowed_libraries();
-  if (std::find(allowed.begin(), allowed.end(), "blas") == allowed.end()) return false;
-  // Whoever hides the names finds the libraries withheld.
+  return std::find(allowed.begin(), allowed.end(), library) != allowed.end();
+}
+
+bool WantsBlas(const PreparedRequest& prepared) {
+  if (!prepared.is_native()) return Allows(prepared, "blas") && !Allows(prepared, "torch");
+  if (prepared.device != v1::DEVICE_CUDA) return false;
+  if (!Allows(prepared, "blas") && !Allows(prepared, "torch")) return false;
+  // A program that hides the names finds the libraries withheld.
   return prepared.source.find("cublas") != std::string::npos ||
          prepared.source.find("cudnn") != std::string::npos;
 }
@@ -86,6 +90,7 @@ std::string MeasurementKey(const PreparedRequest& prepared, std::string_view nor
                            const std::string& environment) {
   return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
                                 prepared.device, "\n", environment, "\n", prepared.with_blas ? "blas\n" : "",
+                                prepared.with_torch ? "torch\n" : "",
                                 absl::string_view(normalised.data(), normalised.size())));
 }
 
@@ -103,6 +108,8 @@ std::string OpinionKey(const std::string& measurement_key, const v1::Task& task)
 std::string PreparedRequest::identity_key() const {
   return absl::StrCat(tenant == nullptr ? "" : tenant->name, "\n", request.request_id());
 }
+
+bool PreparedRequest::is_native() const { return LanguageOf(request.candidate().language()).is_native; }
 
 int PreparedRequest::priority() const {
   return request.priority() == v1::PRIORITY_UNSPECIFIED ? v1::PRIORITY_NORMAL : request.priority();
@@ -122,6 +129,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.with_blas = WantsBlas(prepared);
+  prepared.with_torch = !prepared.is_native() && Allows(prepared, "torch");
   prepared.with_streams = MayOverlapKernels(prepared, normalised);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());
