@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -65,7 +66,7 @@ def _batches(m: int, k: int, n: int, dtype: torch.dtype) -> None:
 def _convolutions(dtype: torch.dtype) -> None:
     for channels, groups in ((4, 1), (16, 1), (16, 16)):
         for kernel, stride, padding in ((1, 1, 0), (3, 1, 1), (3, 2, 0), (5, 1, 2)):
-            choice = {"stride": stride, "padding": padding, "groups": groups}
+            choice: dict[str, Any] = {"stride": stride, "padding": padding, "groups": groups}
             for rank, extent in ((1, 64), (2, 17), (3, 9)):
                 convolve = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
                 transposed = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)

@@ -149,8 +149,8 @@ def not_credited(m: Measurements, change: Json) -> Json:
 
 
 def test_what_is_not_credited_is_told_before_all_else() -> None:
-    changes = ({"library_share": 0.4}, {"parameters_fixed": True})
-    lines = [
+    changes: tuple[Json, ...] = ({"library_share": 0.4}, {"parameters_fixed": True})
+    lines: list[Json] = [
         {"grade": not_credited(m, change), "facts": vars(structure)}
         for m, structure, change in itertools.product(beside_the_thresholds(), structures(), changes)
     ]

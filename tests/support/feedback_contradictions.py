@@ -66,7 +66,7 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
     far = share is not None and share < _FAR_FROM_CEILING and bound != "latency"
     near = share is not None and share >= _NEAR_CEILING and bound != "latency"
     strided = facts["strided"] and far
-    uncredited = grade.get("credit", timing).get("library_share", 0.0) > 0 or timing.get("parameters_fixed", False)
+    uncredited = (grade.get("credit") or timing).get("library_share", 0.0) > 0 or timing.get("parameters_fixed", False)
 
     if not finding:
         yield "nothing is said of a correct program"

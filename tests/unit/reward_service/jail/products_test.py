@@ -13,9 +13,9 @@ _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path.insert(0, str(_SERVICE / "jail"))
 import products  # noqa: E402
 
-_PRODUCTS = set("mm addmm bmm baddbmm mv addmv dot convolution".split())
+_PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution"}
 # They neither compute nor copy.
-_BESIDE = set("empty expand select slice squeeze_ t transpose unsqueeze view _unsafe_view".split())
+_BESIDE = {"empty", "expand", "select", "slice", "squeeze_", "t", "transpose", "unsqueeze", "view", "_unsafe_view"}
 
 
 class _Recorder(TorchDispatchMode):

@@ -1,6 +1,7 @@
 """The share of a reference's time that products of matrices and convolutions take."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,21 +35,21 @@ WEIGHT = torch.ones(8, 8, 3, 3)
         lambda: functional.conv_transpose2d(X, WEIGHT),
     ],
 )
-def test_a_product_alone_is_all_of_the_time_also_between_views(call: object) -> None:
+def test_a_product_alone_is_all_of_the_time_also_between_views(call: Callable[[], object]) -> None:
     assert product_share(call, on_gpu=False) == 1.0
 
 
 @pytest.mark.parametrize(
     "call", [lambda: torch.relu(A), lambda: A.sum(), lambda: A * A, lambda: A.t(), lambda: torch.cumsum(A, 0)]
 )
-def test_where_no_operator_is_a_product_it_is_nothing(call: object) -> None:
+def test_where_no_operator_is_a_product_it_is_nothing(call: Callable[[], object]) -> None:
     assert product_share(call, on_gpu=False) == 0.0
 
 
 @pytest.mark.parametrize(
     "call", [lambda: torch.relu(A @ A), lambda: torch.relu(functional.conv2d(X, WEIGHT)), lambda: (A @ A).sum()]
 )
-def test_a_mixture_is_between(call: object) -> None:
+def test_a_mixture_is_between(call: Callable[[], object]) -> None:
     assert 0.0 < product_share(call, on_gpu=False) < 1.0
 
 
