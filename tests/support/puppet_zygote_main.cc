@@ -296,7 +296,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 3; ++i) std::printf("%s\n", folder.c_str());
     return 0;
   }
-  if (argc != 6) return 2;
+  if (argc != 7) return 2;
   std::ifstream script(argv[3]);
   return warpsmith::ServeForks(std::atoi(argv[4]), nlohmann::json::parse(script));
 }

@@ -186,9 +186,10 @@ TEST_CASE("an error where libraries are withheld is judged once more, where the 
 }
 
 TEST_CASE("the room where a candidate is right says which libraries ran, timed or verified only") {
+  const nlohmann::json script = {{"loaded", {{"product_share", 0.4}}}};
   for (const bool verify_only : {true, false}) {
     for (const Room room : {Room::kSealed, Room::kProducts, Room::kOpen}) {
-      FakeBench bench({{"loaded", {{"product_share", 0.4}}}});
+      FakeBench bench(script);
       bench.machine.rooms = {room};
       bench.request.verify_only = verify_only;
       const v1::Grade grade = bench.Run();
