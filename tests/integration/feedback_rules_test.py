@@ -149,7 +149,7 @@ def not_credited(m: Measurements, change: Json) -> Json:
 
 
 def test_what_is_not_credited_is_told_before_all_else() -> None:
-    changes: tuple[Json, ...] = ({"library_share": 0.4}, {"parameters_fixed": True})
+    changes: tuple[Json, ...] = ({"libraries_withheld": False, "library_share": 0.4}, {"parameters_fixed": True})
     lines: list[Json] = [
         {"grade": not_credited(m, change), "facts": vars(structure)}
         for m, structure, change in itertools.product(beside_the_thresholds(), structures(), changes)
@@ -167,5 +167,5 @@ def test_the_rules_see_what_misled_before() -> None:
     hack = {"verdict": "VERDICT_HACK", "verdict_reason": "own code 3 %"}
     said = {"finding": "wrong values", "evidence": "own code 3 %", "advice": "fix formula"}
     assert len(contradictions(hack, facts, said)) == 2
-    for change in ({"library_share": 0.4}, {"parameters_fixed": True}):
+    for change in ({"libraries_withheld": False, "library_share": 0.4}, {"parameters_fixed": True}):
         assert contradictions(not_credited(walk, change), facts, {"finding": "strided walk", "advice": "tile"})
