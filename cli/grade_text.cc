@@ -110,9 +110,9 @@ void AddCredit(const v1::Grade& grade, Rows* rows) {
   const v1::Credit& credit = grade.credit();
   rows->emplace_back("credit", absl::StrFormat("%.3f: %s", credit.speedup(), Escape(credit.condition())));
   if (credit.library_share() == 0) return;
-  rows->emplace_back("", absl::StrFormat("%.2f x %.3f of own speed + %.2f x %.3f of the reference's time saved",
-                                         1 - credit.library_share(), credit.own(), credit.library_share(),
-                                         credit.saved()));
+  rows->emplace_back(
+      "", absl::StrFormat("%.2f x %.3f of own speed + %.2f x %.3f of the reference's time saved",
+                          1 - credit.library_share(), credit.own(), credit.library_share(), credit.saved()));
 }
 
 void AddProfile(const v1::Profile& profile, Rows* rows) {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/kernel_name.h"
 #include "core/base/log.h"
-#include "reward_service/compiler/cubin.h"
+#include "reward_service/cubin/cubin.h"
 
 namespace warpsmith {
 namespace {

@@ -8,8 +8,9 @@
 
 namespace warpsmith {
 
-// Adds to `measurement` what depends on the request: credit, rubric, reward by the formula asked for, feedback, ids. `opinion`, where there is one, lowers the rubric of a
-// CORRECT candidate. A pure function: the same arguments give the same Grade.
+// Adds to `measurement` what depends on the request: credit, rubric, reward by the formula asked for, feedback, ids.
+// `opinion`, where there is one, lowers the rubric of a CORRECT candidate. A pure function: the same arguments give the
+// same Grade.
 v1::Grade MergeGrade(const PreparedRequest& prepared, const v1::Measurement& measurement,
                      const LlmOpinion* opinion = nullptr);
 

@@ -65,19 +65,15 @@ std::string DigestOf(const v1::GradeRequest& request) {
   return Sha256Hex(content.SerializeAsString());
 }
 
-bool IsNative(const PreparedRequest& prepared) {
-  return LanguageOf(prepared.request.candidate().language()).is_native;
-}
-
 bool Allows(const PreparedRequest& prepared, std::string_view library) {
   const auto& allowed = prepared.request.task().allowed_libraries();
   return std::find(allowed.begin(), allowed.end(), library) != allowed.end();
 }
 
 bool WantsBlas(const PreparedRequest& prepared) {
-  const bool all = Allows(prepared, "torch");
-  if (!IsNative(prepared)) return Allows(prepared, "blas") && !all;
-  if (prepared.device != v1::DEVICE_CUDA || !(all || Allows(prepared, "blas"))) return false;
+  if (!prepared.is_native()) return Allows(prepared, "blas") && !Allows(prepared, "torch");
+  if (prepared.device != v1::DEVICE_CUDA) return false;
+  if (!Allows(prepared, "blas") && !Allows(prepared, "torch")) return false;
   // A program that hides the names finds the libraries withheld.
   return prepared.source.find("cublas") != std::string::npos ||
          prepared.source.find("cudnn") != std::string::npos;
@@ -113,6 +109,8 @@ std::string PreparedRequest::identity_key() const {
   return absl::StrCat(tenant == nullptr ? "" : tenant->name, "\n", request.request_id());
 }
 
+bool PreparedRequest::is_native() const { return LanguageOf(request.candidate().language()).is_native; }
+
 int PreparedRequest::priority() const {
   return request.priority() == v1::PRIORITY_UNSPECIFIED ? v1::PRIORITY_NORMAL : request.priority();
 }
@@ -131,7 +129,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.with_blas = WantsBlas(prepared);
-  prepared.with_torch = !IsNative(prepared) && Allows(prepared, "torch");
+  prepared.with_torch = !prepared.is_native() && Allows(prepared, "torch");
   prepared.with_streams = MayOverlapKernels(prepared, normalised);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());

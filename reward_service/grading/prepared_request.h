@@ -22,9 +22,11 @@ struct PreparedRequest {
   // The program, and the same normalised. Empty when the answer has none.
   std::string source;
   std::string source_sha256;
-  // JudgeRequest::with_blas, and with_torch: by the task's allowed_libraries. A native program needs cuBLAS or cuDNN only
-  // where it names them.
+  // Libraries may do products of matrices and convolutions. A native CUDA program has them where it names cuBLAS or
+  // cuDNN and its task's allowed_libraries has "blas" or "torch": both are built into it and are in its jail. A Python
+  // program has them where its task has "blas" and not "torch".
   bool with_blas = false;
+  // All libraries may do a Python program's work: its task's allowed_libraries has "torch".
   bool with_torch = false;
   // A program for a GPU that names what makes kernels run beside each other: streams, graphs, contexts.
   bool with_streams = false;
@@ -42,6 +44,8 @@ struct PreparedRequest {
 
   // An id means something to its tenant alone.
   std::string identity_key() const;
+  // The program is compiled to a library of its own, and no Python runs it.
+  bool is_native() const;
   // NORMAL where the request does not say.
   int priority() const;
 };

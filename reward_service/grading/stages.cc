@@ -9,18 +9,12 @@
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/grading/kernel_binaries.h"
 #include "reward_service/grading/merge.h"
-#include "reward_service/program/candidate_language.h"
-#include "reward_service/scoring/credit.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr absl::Duration kDeviceWaitMax = absl::Seconds(1);
 constexpr absl::Duration kDeviceWaitTold = absl::Seconds(60);  // in the log
-
-bool IsNative(const PreparedRequest& prepared) {
-  return LanguageOf(prepared.request.candidate().language()).is_native;
-}
 
 // Whether a program can want anything compiled: what does it cannot be reached without one of these words,
 // but for programs that hide them, and those find nothing compiled for them.
@@ -83,18 +77,18 @@ void Stamp(const RefereeFacts& facts, v1::Environment* environment) {
 }  // namespace
 
 Route FirstRoute(const PreparedRequest& prepared) {
-  return IsNative(prepared) || MayCompile(prepared) ? Route::kCompile : Route::kJudge;
+  return prepared.is_native() || MayCompile(prepared) ? Route::kCompile : Route::kJudge;
 }
 
 bool WantsRecording(const Flight& flight) {
-  return !IsNative(*flight.prepared) && !flight.extensions_recorded;
+  return !flight.prepared->is_native() && !flight.extensions_recorded;
 }
 
 Route CompileStage::Run(Flight* flight) const {
   const absl::Time begin = absl::Now();
   v1::Cost* const waited = flight->measurement.mutable_grade()->mutable_cost();
   waited->set_queue_seconds(waited->queue_seconds() + absl::ToDoubleSeconds(begin - flight->queued_since));
-  const Route next = IsNative(*flight->prepared) ? RunNative(flight) : RunExtensions(flight);
+  const Route next = flight->prepared->is_native() ? RunNative(flight) : RunExtensions(flight);
   // Asked for again: a failure has put another measurement in the place of the one above.
   v1::Cost* const cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_compile_seconds(cost->compile_seconds() + absl::ToDoubleSeconds(absl::Now() - begin));
@@ -285,7 +279,7 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   request.with_blas = flight.prepared->with_blas;
   request.with_torch = flight.prepared->with_torch;
   request.with_streams = flight.prepared->with_streams;
-  if (IsNative(*flight.prepared)) {
+  if (flight.prepared->is_native()) {
     request.kind = CandidateKind::kNative;
     request.library_fd = flight.library->get();
   } else {

@@ -1,28 +1,22 @@
 """The operators that a program may use where libraries do products: products of matrices and convolutions.
 
-They are found out like those of permitted.py, whose list they extend: by running them. On a CPU convolutions, and products
-of other dtypes than these, are left out: oneDNN writes their code when they run, and no memory can be made code there.
+They are found out like those of permitted.py, whose list they extend: by running them. On a CPU convolutions, and
+products of other dtypes than these, are left out: oneDNN writes their code when they run, and no memory can be made
+code there.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.nn import functional
 
 # From one element to several threads, divisible by a vector's width or not: libraries choose code by these.
-_SIZES = (
-    (1, 1, 1),
-    (1, 64, 64),
-    (64, 64, 1),
-    (3, 5, 7),
-    (33, 65, 129),
-    (128, 64, 256),
-    (512, 511, 510),
-    (1024, 16, 1024),
-)
+_SMALL_SIZES = ((1, 1, 1), (1, 64, 64), (64, 64, 1), (3, 5, 7), (33, 65, 129))
+_SIZES = (*_SMALL_SIZES, (128, 64, 256), (512, 511, 510), (1024, 16, 1024))
 _NUM_THREADS = 4
 _DTYPES = (torch.float32, torch.float64)
 _DTYPES_ON_GPU = (*_DTYPES, torch.float16, torch.bfloat16)
@@ -49,15 +43,18 @@ def _matrices(m: int, k: int, n: int, dtype: torch.dtype) -> None:
             functional.linear(left, right.t())
             functional.linear(left, right.t(), bias)
         torch.mv(left, column)
+        torch.addmv(torch.empty(m, dtype=dtype), left, column)
         left @ column
+    column @ torch.empty(k, n, dtype=dtype)
+    torch.dot(column, column)
     torch.addmm(bias, torch.empty(m, k, dtype=dtype), torch.empty(k, n, dtype=dtype))
-    torch.nn.Linear(k, n, dtype=dtype)(torch.empty(2, m, k, dtype=dtype))
+    functional.linear(torch.empty(2, m, k, dtype=dtype), torch.empty(n, k, dtype=dtype), bias)
 
 
 def _batches(m: int, k: int, n: int, dtype: torch.dtype) -> None:
     for count in (1, 3):
         left, right = torch.empty(count, m, k, dtype=dtype), torch.empty(count, k, n, dtype=dtype)
-        for first in (left, left.transpose(1, 2).contiguous().transpose(1, 2)):
+        for first in (left, torch.empty(count, k, m, dtype=dtype).transpose(1, 2)):
             torch.bmm(first, right)
             first @ right
             torch.bmm(first, torch.empty(count, n, k, dtype=dtype).transpose(1, 2))
@@ -69,7 +66,7 @@ def _batches(m: int, k: int, n: int, dtype: torch.dtype) -> None:
 def _convolutions(dtype: torch.dtype) -> None:
     for channels, groups in ((4, 1), (16, 1), (16, 16)):
         for kernel, stride, padding in ((1, 1, 0), (3, 1, 1), (3, 2, 0), (5, 1, 2)):
-            choice = {"stride": stride, "padding": padding, "groups": groups}
+            choice: dict[str, Any] = {"stride": stride, "padding": padding, "groups": groups}
             for rank, extent in ((1, 64), (2, 17), (3, 9)):
                 convolve = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
                 transposed = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
@@ -78,10 +75,9 @@ def _convolutions(dtype: torch.dtype) -> None:
                 convolve(x, weight, **choice)
                 back = torch.empty(channels, 16 // groups, *(kernel,) * rank, dtype=dtype)
                 transposed[rank - 1](x, back, **choice)
-            like = torch.empty(2, channels, 17, 17, dtype=dtype, memory_format=torch.channels_last)
-            filters = torch.empty(
-                16, channels // groups, kernel, kernel, dtype=dtype, memory_format=torch.channels_last
-            )
+            last = torch.channels_last
+            like = torch.empty(2, channels, 17, 17, dtype=dtype, memory_format=last)
+            filters = torch.empty(16, channels // groups, kernel, kernel, dtype=dtype, memory_format=last)
             functional.conv2d(like, filters, **choice)
 
 

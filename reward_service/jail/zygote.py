@@ -1,8 +1,9 @@
 """The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
 Started confined, as `python -I -B zygote.py SOCKET SHARE PRODUCTS [LIBCUDA [LIBCUPTI [LIBRARY...]]]`. PRODUCTS is
-"products" where libraries may do products in sealed jails, else empty; the rest is for children with a GPU, LIBCUPTI may
-be empty, and each LIBRARY may compute in sealed jails. For every `fork` with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
+"products" where libraries may do products in sealed jails, else empty; the rest is for children with a GPU, LIBCUPTI
+may be empty, and each LIBRARY may compute in sealed jails. For every `fork` with two descriptors (the child's socket,
+the pipe of its standard output) it answers `forked` or `failed`.
 """
 
 from __future__ import annotations
@@ -182,6 +183,20 @@ def load_cupti(library: ctypes.CDLL, path: str) -> None:
         sys.stderr.write(f"CUPTI: {error}\n")
 
 
+def loaded_names(paths: list[str]) -> list[str]:
+    """Returns the real paths by which the files `paths` are loaded in this process. A sandbox may have a file under two
+    paths, and what was loaded by the one is not loaded again by the other."""
+    wanted = {(status.st_dev, status.st_ino) for status in map(os.stat, paths)}
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        names = {line.split(maxsplit=5)[5].rstrip("\n") for line in maps if len(line.split()) > 5}
+    found = []
+    for name in sorted(name for name in names if name.startswith("/") and os.path.exists(name)):
+        status = os.stat(name)
+        if (status.st_dev, status.st_ino) in wanted:
+            found.append(os.path.realpath(name))
+    return found
+
+
 def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
     """In a child, which goes on as a child of its own: a driver looks for itself in a /proc of its own processes."""
     import gpu_tensors
@@ -261,16 +276,16 @@ def main() -> int:
     load_what_candidates_need()
     products = sys.argv[3] == "products"
     on_gpu = len(sys.argv) > 4
-    kept = sys.argv[6:]
     triton_version = ""
     if on_gpu:
-        for path in (sys.argv[4], *kept):
+        for path in (sys.argv[4], *sys.argv[6:]):
             ctypes.CDLL(path)  # in a sealed jail no file is code
         triton_version = triton_kernels.import_triton()
     if len(sys.argv) > 5 and sys.argv[5]:
         load_cupti(library, sys.argv[5])
     gc.collect()
     gc.freeze()
+    kept = loaded_names(sys.argv[6:])
     code = learn_permitted_code(library, facade, kept, products=products, on_gpu=on_gpu)
     if on_gpu:
         unused = [path for path, pages in code[1].items() if pages == []]

@@ -68,7 +68,9 @@ class _Clock(TorchDispatchMode):
 
 
 def _is_view(func: Any) -> bool:
-    """Returns whether an operator only looks at its input's memory in another way."""
+    """Returns whether an operator only looks at its input's memory in another way: matmul ends by some of them."""
+    if torch.Tag.inplace_view in func.tags or func.overloadpacket.__name__ == "_unsafe_view":
+        return True
     infos = [value.alias_info for value in func._schema.returns]  # noqa: SLF001 - Torch has no other way to ask
     return any(info is not None and not info.is_write for info in infos)
 

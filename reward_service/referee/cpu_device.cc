@@ -8,7 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/shared_buffer.h"
-#include "reward_service/referee/emptied_libraries.h"
+#include "reward_service/referee/libraries/emptied_libraries.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -137,8 +137,8 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTas
                                                                      absl::Time lane_since) {
   EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
   ASSIGN_OR_RETURN(const CandidateJails jails, JailsIn(room));
-  return std::make_unique<LaneTiming>(jails, &task, tools_.lane, empty, tools_.empty_python,
-                                      lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
+  return std::make_unique<LaneTiming>(jails, &task, tools_.lane, empty, tools_.empty_python, lane_since,
+                                      tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
 }
 
 TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout) const {

@@ -14,7 +14,7 @@
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/lane_timing.h"
-#include "reward_service/referee/process/late_zygote.h"
+#include "reward_service/referee/libraries/late_zygote.h"
 #include "reward_service/referee/process/zygote.h"
 
 namespace warpsmith {

@@ -45,7 +45,8 @@ class GpuDevice : public JudgingDevice {
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
   TimerOptions TimingOptions(const TaskLayout& layout) const override;
-  // As on the host, with kEmptied before kOpen. A Python program that can have no kernels would fail in the sealed room.
+  // As on the host, with kEmptied before kOpen. A Python program that can have no kernels would fail in the sealed
+  // room.
   std::vector<Room> Rooms(const TaskLayout& layout) const override;
   absl::Status OpenRoom(Room room) override { return host_->OpenRoom(room); }
   // Of a Python program, for there it cannot read what it may want to import.

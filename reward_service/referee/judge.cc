@@ -41,10 +41,24 @@ double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - si
 
 // Of a candidate that is right with its own kernels emptied.
 Fault Delegated(bool has_no_kernels) {
-  Fault hack{v1::VERDICT_HACK, has_no_kernels ? "libraries do the work: it is right with them, and has no code of its own"
-                                              : "libraries do the work: it is right with its own kernels emptied"};
+  Fault hack{v1::VERDICT_HACK,
+             has_no_kernels ? "libraries do the work: it is right with them, and has no code of its own"
+                            : "libraries do the work: it is right with its own kernels emptied"};
   hack.hack_family = kDelegationFamily;
   return hack;
+}
+
+// Returns whether a candidate with this fault may be right with more libraries.
+bool MayBeRightWithMore(const JudgingDevice& device, Room room, const Fault& fault) {
+  const bool is_error = fault.verdict == v1::VERDICT_RUNTIME_ERROR;
+  return room == Room::kEmptied || fault.withheld || (is_error && device.JudgesErrorsAgain());
+}
+
+void NoteLibraries(Room room, const TaskLayout& layout, v1::Timing* timing) {
+  timing->set_libraries_withheld(room == Room::kSealed);
+  timing->set_products_alone(room == Room::kProducts);
+  const double share_with_libraries = room == Room::kProducts ? layout.product_share : 1;
+  timing->set_library_share(room == Room::kSealed ? 0 : share_with_libraries);
 }
 
 }  // namespace
@@ -98,26 +112,12 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
     CountWaiting(opening);
     ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(room));
     if (room == Room::kEmptied && !fault) return Delegated(is_last);
-    if (!fault || is_last || !MayBeRightWithMore(room, *fault)) return fault;
+    if (!fault || is_last || !MayBeRightWithMore(*device_, room, *fault)) return fault;
     LogInfo(absl::StrCat("a candidate is judged with more libraries: ", Escape(fault->reason, kReasonBytesMax)));
     measurement_ = before;
     RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those of this room
   }
   return absl::InternalError("a device has no room for a candidate");
-}
-
-bool Judge::MayBeRightWithMore(Room room, const Fault& fault) const {
-  const bool is_error = fault.verdict == v1::VERDICT_RUNTIME_ERROR;
-  return room == Room::kEmptied || fault.withheld || (is_error && device_->JudgesErrorsAgain());
-}
-
-void Judge::NoteLibraries(Room room) {
-  v1::Timing& timing = *grade().mutable_timing();
-  timing.set_libraries_withheld(room == Room::kSealed);
-  timing.set_products_alone(room == Room::kProducts);
-  timing.set_library_share(room == Room::kSealed     ? 0
-                           : room == Room::kProducts ? task_->layout().product_share
-                                                     : 1);
 }
 
 class Judge::Turn {
@@ -169,8 +169,10 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (room == Room::kEmptied) return std::nullopt;
-  NoteLibraries(room);
-  if (request_.verify_only) return std::nullopt;
+  if (request_.verify_only) {
+    NoteLibraries(room, task_->layout(), grade().mutable_timing());
+    return std::nullopt;
+  }
   tools_.pool->WantCompleted(pooled_);  // which is made meanwhile
   ASSIGN_OR_RETURN(std::optional<Fault> fault, PrepareCandidates(room, verified.takes_parameters));
   if (fault) return fault;
@@ -198,8 +200,8 @@ absl::StatusOr<std::optional<Fault>> Judge::PrepareCandidates(Room room, bool ta
   const absl::Time since = absl::Now();
   const v1::Measurement before = measurement_;
   const auto& draws = takes_parameters ? task_->verification_draws() : task_->construction_draws();
-  const auto num_calls = takes_parameters ? device_->TimingOptions(task_->layout()).num_warm_ups
-                                          : kWarmUpsWithoutParameters;
+  const auto num_calls =
+      takes_parameters ? device_->TimingOptions(task_->layout()).num_warm_ups : kWarmUpsWithoutParameters;
   const std::vector<const Draw*> warm_ups = WarmUps(draws, num_calls);
   const int num_processes = device_->EffortOf(request_.timing).num_instances_min;
   std::optional<Fault> fault;
@@ -340,7 +342,7 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   v1::Timing& timing = *grade().mutable_timing();
   timing = timer.Timing();
   timing.set_parameters_fixed(!takes_parameters);
-  NoteLibraries(room);
+  NoteLibraries(room, task_->layout(), &timing);
   v1::Profile& profile = *grade().mutable_profile();
   profile = timer.Profile();
   device_->Describe(task_->layout(), &timing, &profile);

@@ -42,10 +42,6 @@ class Judge {
   // Returns what the candidate did wrong; nothing when it is correct.
   absl::StatusOr<std::optional<Fault>> RunAll();
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
-  // Returns whether a candidate with this fault may be right with more libraries.
-  bool MayBeRightWithMore(Room room, const Fault& fault) const;
-  // Writes down which libraries ran.
-  void NoteLibraries(Room room);
   absl::StatusOr<std::optional<Fault>> Time(Room room, bool takes_parameters);
   // Adds what a call launches. Nothing depends on it.
   void AddLaunches(Timer* timer, v1::Profile* profile);

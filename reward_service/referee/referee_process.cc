@@ -28,7 +28,7 @@
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/lane_task.h"
-#include "reward_service/referee/process/cuda_libraries.h"
+#include "reward_service/referee/libraries/cuda_libraries.h"
 #include "reward_service/referee/process/judgement_log.h"
 #include "reward_service/referee/process/service_packets.h"
 #include "reward_service/referee/process/start_laps.h"
@@ -98,7 +98,9 @@ class RefereeProcess {
     // Torch's import takes longer than all else together, which is done meanwhile.
     ASSIGN_OR_RETURN(WarmingZygote python,
                      Zygote::BeginPython(python_, share_directory_, *folders, lane_.num_threads(), gpu));
-    MakeLateZygotes(*folders, gpu);
+    native_zygote_with_blas_ = NativeZygoteWithBlas(bin_directory_, gpu);
+    python_zygote_with_products_ =
+        PythonZygoteWithProducts(python_, share_directory_, *folders, lane_.num_threads(), gpu);
     ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
     ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
                                                           share_directory_, lane_, store()));
@@ -159,25 +161,6 @@ class RefereeProcess {
                         .runtime = std::move(libraries.runtime),
                         .profiler = std::move(libraries.profiler)};
     return absl::OkStatus();
-  }
-
-  void MakeLateZygotes(const std::vector<std::filesystem::path>& folders, const std::optional<GpuAccess>& gpu) {
-    native_zygote_with_blas_ =
-        std::make_unique<LateZygote>([this, gpu]() -> absl::StatusOr<std::unique_ptr<Zygote>> {
-          if (!gpu) return absl::FailedPreconditionError("a lane without a GPU has no cuBLAS");
-          GpuAccess with_blas = *gpu;
-          ASSIGN_OR_RETURN(with_blas.libraries, FindBlasLibraries(gpu->driver));
-          return Zygote::StartNative(bin_directory_, with_blas);
-        });
-    python_zygote_with_products_ =
-        std::make_unique<LateZygote>([this, folders, gpu]() -> absl::StatusOr<std::unique_ptr<Zygote>> {
-          std::optional<GpuAccess> with_blas = gpu;
-          if (gpu) {
-            ASSIGN_OR_RETURN(with_blas->libraries, FindBlasLibraries(gpu->driver));
-          }
-          return Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads(), with_blas,
-                                     Zygote::Products::kByLibraries);
-        });
   }
 
   // A GPU may be timed without.

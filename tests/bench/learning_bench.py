@@ -7,7 +7,7 @@ It also tells the share of held-out answers that a cold-start pair already holds
 file of figures in a folder of this revision; started again, the benchmark makes what is missing, so that it may be
 ended at any time or be run in part. What it prints is of all files there.
 
-    ./dev bench learning --formula warpsmith-v2 warpsmith-v1 --seeds 1 2 3
+    ./dev bench learning --formula warpsmith-v3 warpsmith-v2 --seeds 1 2 3
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import yaml
 from tests.bench.learning_runs import LearningRuns, Plan, gain_of, make_all
 
 _ROOT = Path(__file__).resolve().parents[2]
-_DEFAULT_FORMULA = "warpsmith-v2"
+_DEFAULT_FORMULA = "warpsmith-v3"
 Row = dict[str, Any]
 
 

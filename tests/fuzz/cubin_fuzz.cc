@@ -2,7 +2,7 @@
 // kernel's name, too.
 #include "core/base/check.h"
 #include "core/base/kernel_name.h"
-#include "reward_service/compiler/cubin.h"
+#include "reward_service/cubin/cubin.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace warpsmith {

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
@@ -145,13 +146,15 @@ extern "C" int scale(const float* x, const float* weight, float* y, int n, cudaS
 }
 )";
 
-// Of a Python program whose forward() has this body, and __init__() that construction.
+// Judges a Python program whose forward() has this body, and __init__() that construction. Where it calls
+// right(), which is Torch's work, its task allows all libraries.
 inline v1::Grade JudgePython(const std::string& body, bool verify_only = true,
                              const std::string& construction = "") {
   static const UniqueFd extension = Compile(absl::StrCat("#include <cuda_runtime.h>\n", kKernel, kExtension));
   JudgeRequest request;
   request.kind = CandidateKind::kKernelBenchPython;
   request.extension_fds = {extension.get()};
+  request.with_torch = absl::StrContains(body, "self.right(");
   request.source = R"(
 import ctypes
 import os

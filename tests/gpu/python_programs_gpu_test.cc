@@ -15,16 +15,23 @@ v1::Grade JudgeLie(const std::string& place) {
                      "\n        return self.right(x)\n");
 }
 
-TEST_CASE("a Python program that is right is timed, and no more than that is said of whose work it was") {
+TEST_CASE("a Python program that is right with its own kernels emptied is a hack, and never timed") {
   const v1::Grade grade = JudgePython(R"(
         y = torch.empty_like(x)
         torch.mul(x, self.weight, out=y)
         return y.add_(self.scale).relu_().square_()
 )",
                                       /*verify_only=*/false);
+  CHECK(grade.verdict() == v1::VERDICT_HACK);
+  CHECK(grade.hack_family() == "delegated-work");
+  CHECK_FALSE(grade.has_timing());
+}
+
+TEST_CASE("a Python program that is right with libraries that its task allows is timed") {
+  const v1::Grade grade = JudgePython("        return self.right(x)\n", /*verify_only=*/false);
   REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
   CHECK(grade.timing().speedup() > 0);
-  CHECK_FALSE(grade.timing().libraries_withheld());
+  CHECK(grade.timing().library_share() == 1);
   CHECK_FALSE(grade.timing().parameters_fixed());
   CHECK(grade.profile().num_samples() == 0);
 }
@@ -57,7 +64,7 @@ TEST_CASE(
     INFO(used);
     const v1::Grade grade = JudgePython(absl::StrCat("        ", used, "\n", own), false);
     REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
-    CHECK_FALSE(grade.timing().libraries_withheld());
+    CHECK(grade.timing().library_share() == 1);
   }
   for (const char* const constructed : {"self.noise = torch.randn(5, device='cuda')",
                                         "self.ones = torch.ones(8, 8, device='cuda'); self.ones @ self.ones",

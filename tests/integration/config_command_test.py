@@ -68,7 +68,7 @@ def test_the_faults_of_all_sections_are_named_at_once_and_once(tmp_path: Path) -
         ("hidden_size: wide", "model.hidden_size: must be an integer, but is wide"),
         ("absent.jsonl", "data.train: there is no file datasets/generated/absent.jsonl"),
         ("num_refils", 'trainer.grpo.num_refils: is not a known key; did you mean "num_refills"?'),
-        ("formula: kevin", 'trainer.grpo.formula: no reward formula "kevin"; known: warpsmith-v2, '),
+        ("formula: kevin", 'trainer.grpo.formula: no reward formula "kevin"; known: warpsmith-v3, '),
         ("wait_for_weights", 'rollout.wait_for_weights: is not a known key; did you mean "waits_for_weights"?'),
         ("num_lanes: -1", "reward_service.num_lanes: must be an integer from 0 to 1024, but is -1"),
         ("absent.pem", "reward_service.tls.certificate: there is no file absent.pem"),

@@ -17,12 +17,13 @@ bool HasCupti() {
   return false;
 }
 
-// Of a Python program, timed.
+// Of a Python program, timed, where all libraries are allowed.
 v1::Grade PythonGradeOf(const std::string& source) {
   JudgeRequest request;
   request.task = TestTask("scaled_relu_square");
   request.kind = CandidateKind::kKernelBenchPython;
   request.source = source;
+  request.with_torch = true;
   request.timing.num_instances_min = 2;
   request.timing.num_instances_max = 2;
   const auto measurement = GpuReferee().Judge(request, absl::Now() + kPatience);

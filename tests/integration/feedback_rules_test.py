@@ -143,6 +143,22 @@ def test_pairs_say_findings_and_advice_in_the_words_of_the_service(
         assert finding in FINDINGS or verdict == "HACK"
 
 
+def not_credited(m: Measurements, change: Json) -> Json:
+    grade = correct(m)
+    return {**grade, "timing": {**grade["timing"], **change}}
+
+
+def test_what_is_not_credited_is_told_before_all_else() -> None:
+    changes: tuple[Json, ...] = ({"libraries_withheld": False, "library_share": 0.4}, {"parameters_fixed": True})
+    lines: list[Json] = [
+        {"grade": not_credited(m, change), "facts": vars(structure)}
+        for m, structure, change in itertools.product(beside_the_thresholds(), structures(), changes)
+    ]
+    for line, said in zip(lines, feedback_of(lines), strict=True):
+        assert said["advice"] == "compute everything"
+        assert not contradictions(line["grade"], line["facts"], said)
+
+
 def test_the_rules_see_what_misled_before() -> None:
     facts = vars(Structure(True, 1, 2, 0, strided=True))
     walk = Measurements(0.079, True, 0.5, _CEILING)
@@ -151,3 +167,5 @@ def test_the_rules_see_what_misled_before() -> None:
     hack = {"verdict": "VERDICT_HACK", "verdict_reason": "own code 3 %"}
     said = {"finding": "wrong values", "evidence": "own code 3 %", "advice": "fix formula"}
     assert len(contradictions(hack, facts, said)) == 2
+    for change in ({"libraries_withheld": False, "library_share": 0.4}, {"parameters_fixed": True}):
+        assert contradictions(not_credited(walk, change), facts, {"finding": "strided walk", "advice": "tile"})

@@ -93,4 +93,4 @@ def test_what_is_no_request_harms_nobody(url: str) -> None:
             urllib.request.urlopen(f"{url}/v1/grade", data=body, timeout=30)
         assert refused.value.code in (400, 413)
     with urllib.request.urlopen(f"{url}/v1/capabilities", timeout=30) as response:
-        assert json.load(response)["defaultFormula"] == "warpsmith-v2"
+        assert json.load(response)["defaultFormula"] == "warpsmith-v3"

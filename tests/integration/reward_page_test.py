@@ -82,7 +82,7 @@ def test_the_page_lists_what_was_graded(url: str, tmp_path: Path) -> None:
 def test_one_grade_is_shown_whole(url: str, tmp_path: Path) -> None:
     text = text_of(page_after_load(f"{url}/#1", tmp_path))
     for words in (
-        "warpsmith-v2",
+        "warpsmith-v3",
         "speed-up",
         "95 %:",
         "antiHacking",

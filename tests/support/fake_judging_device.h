@@ -56,6 +56,8 @@ struct CandidateScript {
 // What stays when a judgement ends. Outlives its devices.
 struct FakeMachine {
   CandidateScript sealed;
+  CandidateScript products;
+  CandidateScript emptied;
   CandidateScript open;
   std::function<CallResult(int call)> reference_calls = Takes(210);
   std::optional<Fault> reference_fault;  // when it is made ready
@@ -72,7 +74,7 @@ struct FakeMachine {
       0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
   int num_batched_calls = 1;
   bool judges_errors_again = false;
-  Room first_room = Room::kSealed;
+  std::vector<Room> rooms = {Room::kSealed, Room::kOpen};
   bool may_be_others_doing = true;  // any fault beside others
   absl::Status lost_beside_others;  // not OK: no program starts in a turn that is shared
   std::function<absl::Status()> prepare_reference = [] { return absl::OkStatus(); };
@@ -85,6 +87,7 @@ struct FakeMachine {
   absl::Status kept_end;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
+  absl::Duration opening;           // that takes OpenRoom()
   absl::Duration preparing;         // that takes PrepareTiming()
   absl::Duration waits_for_memory;  // each process, when it starts
   absl::Duration constructing;      // the same, of what the reference's constructor takes
@@ -103,7 +106,11 @@ struct FakeMachine {
   std::atomic<bool> is_broken = false;   // a thread that makes tasks may see it first
   absl::Status failure;                  // that no call told
 
-  CandidateScript& in(Room room) { return room == Room::kSealed ? sealed : open; }
+  CandidateScript& in(Room room) {
+    if (room == Room::kSealed) return sealed;
+    if (room == Room::kProducts) return products;
+    return room == Room::kEmptied ? emptied : open;
+  }
   std::optional<Fault> Note(std::optional<Fault> fault) {
     if (breaks_at_fault && fault) is_broken = true;
     return fault;
@@ -161,7 +168,7 @@ class FakeJudgingDevice : public JudgingDevice {
   FakeJudgingDevice(FakeMachine* machine, v1::Measurement* measurement)
       : machine_(machine), measurement_(measurement) {}
 
-  Room FirstRoom() const override { return machine_->first_room; }
+  std::vector<Room> Rooms(const TaskLayout&) const override { return machine_->rooms; }
   bool JudgesErrorsAgain() const override { return machine_->judges_errors_again; }
   DeviceTurn* turn() override { return machine_->turn; }
   absl::Status AwaitIdle() override { return machine_->idle(); }
@@ -171,6 +178,10 @@ class FakeJudgingDevice : public JudgingDevice {
   }
   void LeaveLane() override { machine_->holds_lane = false; }
   bool MayBeOthersDoing(const Fault&, absl::Time) override { return machine_->may_be_others_doing; }
+  absl::Status OpenRoom(Room) override {
+    absl::SleepFor(machine_->opening);
+    return absl::OkStatus();
+  }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;
     if (machine_->turn != nullptr && machine_->turn->is_shared() && !machine_->lost_beside_others.ok())
@@ -218,7 +229,7 @@ class FakeJudgingDevice : public JudgingDevice {
     timing->launches = machine_->in(room).launches;
     return timing;
   }
-  TimerOptions TimingOptions(const TaskLayout&, Room) const override { return machine_->timing; }
+  TimerOptions TimingOptions(const TaskLayout&) const override { return machine_->timing; }
   void Describe(const TaskLayout&, v1::Timing* timing, v1::Profile* profile) const override {
     timing->set_quality("fake" + timing->quality());
     profile->set_bound("memory");

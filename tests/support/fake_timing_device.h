@@ -79,7 +79,6 @@ struct FakeTimingDevice : TimingDevice {
   }
   absl::StatusOr<EmptyCall> MeasureMemory() override { return EmptyCall{memory_us(num_started)}; }
   absl::StatusOr<double> MeasureCoreSlowness() override { return core_slowness(num_paces++); }
-  absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
   double Slowness(double) override { return slowness(num_started); }
   absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override { return clocks(num_readings++); }
   double LaneSeconds() const override { return lane_seconds; }

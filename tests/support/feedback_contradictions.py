@@ -66,13 +66,14 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
     far = share is not None and share < _FAR_FROM_CEILING and bound != "latency"
     near = share is not None and share >= _NEAR_CEILING and bound != "latency"
     strided = facts["strided"] and far
-    libraries = profile.get("torch_share", 0.0) + profile.get("blas_share", 0.0)
-    delegated = not timing.get("libraries_withheld", False) and samples >= _SAMPLES_MIN and libraries >= 0.6
+    uncredited = (grade.get("credit") or timing).get("library_share", 0.0) > 0 or timing.get("parameters_fixed", False)
 
     if not finding:
         yield "nothing is said of a correct program"
     if advice.startswith("fix "):
         yield f"a correct program is told to {advice}"
+    if uncredited != (advice == "compute everything"):
+        yield f"{advice or 'nothing'} for a speed-up that is {'not ' if uncredited else ''}credited"
     if advice == "keep":
         if speedup < 1:
             yield f"keep at a speed-up of {speedup:.2f}"
@@ -84,8 +85,6 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
             yield "keep for a strided walk"
         if far and not facts["valid"]:
             yield f"keep at {share:.3f} of the ceiling, of a program that could not be read"
-        if delegated or timing.get("parameters_fixed", False):
-            yield "keep for a speed-up that is not credited"
     if advice in _NEEDS_SAMPLES and samples < _SAMPLES_MIN:
         yield f"{advice} after {samples} samples"
     if advice in _CHEAPER_INSTRUCTIONS and near:

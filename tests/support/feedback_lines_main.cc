@@ -8,6 +8,7 @@
 
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "nlohmann/json.hpp"
 #include "proto/advice_words.h"
@@ -37,14 +38,14 @@ ordered_json FactsToJson(const SourceFacts& facts) {
 }
 
 // As merge computes it, of the grade alone.
-ordered_json FeedbackOf(const ordered_json& line, const v1::Grade& grade) {
+ordered_json FeedbackOf(const ordered_json& line, v1::Grade grade) {
   const bool given = line.contains("facts");
   const SourceFacts facts = given ? FactsFromJson(line.at("facts")) : ReadSourceFacts(grade.source());
   v1::AdviceFacts advice_facts;
   advice_facts.set_num_lane_cores(line.value("num_lane_cores", 1));
-  Credit credit;
-  if (grade.verdict() == v1::VERDICT_CORRECT) credit = ComputeCredit(grade.timing(), grade.profile(), {});
-  const v1::Feedback feedback = ComputeFeedback(grade, facts, advice_facts, credit);
+  if (grade.verdict() == v1::VERDICT_CORRECT && !grade.has_credit())
+    *grade.mutable_credit() = ComputeCredit(grade.timing(), {});
+  const v1::Feedback feedback = ComputeFeedback(grade, facts, advice_facts);
   return {{"finding", feedback.finding()},
           {"evidence", feedback.evidence()},
           {"advice", std::string(AdviceWords(feedback.advice()))},
@@ -64,7 +65,7 @@ int Run() {
         std::cerr << "no Grade: " << status.ToString() << "\n";
         return 1;
       }
-      std::cout << FeedbackOf(line, grade).dump() << "\n";
+      std::cout << FeedbackOf(line, std::move(grade)).dump() << "\n";
     } catch (const nlohmann::json::exception& error) {
       std::cerr << "a line is malformed: " << error.what() << "\n";
       return 1;

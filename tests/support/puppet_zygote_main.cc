@@ -34,11 +34,15 @@ struct Memory {
   size_t num_bytes = 0;
 };
 
+size_t BytesOf(const UniqueFd& file) {
+  struct stat info {};
+  fstat(file.get(), &info);
+  return static_cast<size_t>(info.st_size);
+}
+
 // Ends the puppet where that fails.
 Memory Map(const UniqueFd& fd) {
-  struct stat info {};
-  fstat(fd.get(), &info);
-  const auto num_bytes = static_cast<size_t>(info.st_size);
+  const size_t num_bytes = BytesOf(fd);
   void* const data = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) _exit(1);
   return {static_cast<char*>(data), num_bytes};
@@ -175,6 +179,7 @@ class Puppet {
   nlohmann::json Begin(const Packet& packet) {
     begin_ = packet.fields;
     begin_["num_descriptors"] = packet.descriptors.size();
+    for (const UniqueFd& file : packet.descriptors) begin_["descriptor_bytes"].push_back(BytesOf(file));
     is_native_ = !begin_.contains(jail::Begin::entry.name);
     detail_ = is_native_ ? "native" : Read(begin_, jail::Begin::entry);
     if (begin_.value(jail::Begin::withhold.name, false)) detail_ += " sealed";
@@ -291,7 +296,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 3; ++i) std::printf("%s\n", folder.c_str());
     return 0;
   }
-  if (argc != 6) return 2;
+  if (argc != 7) return 2;
   std::ifstream script(argv[3]);
   return warpsmith::ServeForks(std::atoi(argv[4]), nlohmann::json::parse(script));
 }

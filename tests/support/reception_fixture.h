@@ -16,7 +16,7 @@ namespace warpsmith {
 struct ReceptionFixture {
   // As many compile workers as lanes.
   explicit ReceptionFixture(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {},
-                            int num_lanes = 1, const std::string& default_formula = "warpsmith-v2") {
+                            int num_lanes = 1, const std::string& default_formula = "warpsmith-v3") {
     std::vector<std::unique_ptr<JudgeStage>> lanes;
     for (int lane = 0; lane < num_lanes; ++lane) {
       lanes.push_back(

@@ -57,6 +57,7 @@ v1::Measurement JudgePython(const TaskSource& task, const std::string& candidate
   request.task = task;
   request.kind = CandidateKind::kKernelBenchPython;
   request.source = candidate;
+  request.with_torch = true;
   request.verify_only = verify_only;
   request.limits.cpu_seconds_max = 5;
   request.limits.call_seconds_max = 1;

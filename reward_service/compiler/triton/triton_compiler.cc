@@ -9,8 +9,8 @@
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_cache.h"
-#include "reward_service/compiler/cubin.h"
 #include "reward_service/compiler/toolchain.h"
+#include "reward_service/cubin/cubin.h"
 
 namespace warpsmith {
 namespace {

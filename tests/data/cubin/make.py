@@ -2,7 +2,7 @@
 
 python tests/data/cubin/make.py [--folder FOLDER] [ARCHITECTURE...]
 
-Needs nvcc 13 in /usr/local/cuda and nvdisasm, which comes with Triton. `reward_service/compiler/cubin.cc` must read the
+Needs nvcc 13 in /usr/local/cuda and nvdisasm, which comes with Triton. `reward_service/cubin/cubin.cc` must read the
 same from the bytes. Run it with other architectures and another folder to see whether a family is read rightly.
 """
 

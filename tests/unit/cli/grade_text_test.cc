@@ -36,6 +36,23 @@ TEST_CASE("A correct candidate's verdict, speed-up and reward are in the table")
   CHECK_THAT(text, Contains("credited_speedup 2.5"));
 }
 
+TEST_CASE("The credit has a line with its reason, and its sum where libraries could do a part") {
+  v1::Grade grade = CorrectGrade();
+  CHECK_THAT(GradeText(grade), !Contains("\ncredit "));
+  v1::Credit* const credit = grade.mutable_credit();
+  credit->set_speedup(2.5);
+  credit->set_own(2.5);
+  credit->set_condition("no library could do the work");
+  CHECK_THAT(GradeText(grade),
+             Contains("[2.250, 2.750]\ncredit       2.500: no library could do the work\nreward"));
+  credit->set_speedup(1.25);
+  credit->set_library_share(0.6);
+  credit->set_saved(0.417);
+  CHECK_THAT(GradeText(grade),
+             Contains("credit       1.250: no library could do the work\n             "
+                      "0.40 x 2.500 of own speed + 0.60 x 0.417 of the reference's time saved\n"));
+}
+
 TEST_CASE("The family of a HACK stands beside its verdict") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_HACK);
@@ -124,7 +141,7 @@ TEST_CASE("Parts that did not run have no line") {
   grade.set_verdict(v1::VERDICT_NO_CODE);
   const std::string text = GradeText(grade);
   CHECK_THAT(text, Contains("verdict      NO CODE\n"));
-  for (const char* part : {"compile  ", "kernels", "time  ", "profile  ", "rubric", "feedback"})
+  for (const char* part : {"compile  ", "kernels", "time  ", "credit", "profile  ", "rubric", "feedback"})
     CHECK_THAT(text, !Contains(part));
 }
 

@@ -166,7 +166,7 @@ TEST_CASE("an id that another default formula answered is refused, not answered 
   auto earlier = std::make_shared<PreparedRequest>(*Prepared("r1", "int run;", "kevin-v1"));
   GradeOf(grader, earlier);
   auto later = std::make_shared<PreparedRequest>(*earlier);
-  later->request.set_formula("warpsmith-v2");  // as the reception does, after the request was hashed
+  later->request.set_formula("warpsmith-v3");  // as the reception does, after the request was hashed
   AwaitedGrade answer;
   grader->Submit(later, answer.Done());
   const absl::Status refused = answer.Wait().status();

@@ -138,20 +138,16 @@ TEST_CASE("an endpoint that keeps failing is left alone for a while, and then as
   CHECK(bench.results.back() == "timeout");  // one failure is none in a row
 }
 
-TEST_CASE(
-    "wrong programs, and work that is a library's, want no opinion; a stopped stage asks once at most") {
+TEST_CASE("wrong programs, and those without a reward, want no opinion; a stopped stage asks once at most") {
   PreparedRequest prepared;
   prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
   v1::Measurement measurement = TwiceAsFast();
   v1::Grade& grade = *measurement.mutable_grade();
   const auto wants = [&] { return LlmStage::Wants(prepared, measurement); };
   CHECK(wants());
-  grade.mutable_timing()->set_libraries_withheld(false);
-  grade.mutable_profile()->set_own_code_share(0.0);
-  grade.mutable_profile()->set_torch_share(1.0);
+  grade.mutable_timing()->set_speedup(std::numeric_limits<double>::quiet_NaN());
   CHECK_FALSE(wants());
-  grade.mutable_profile()->set_own_code_share(1.0);
-  grade.mutable_profile()->set_torch_share(0.0);
+  grade.mutable_timing()->set_speedup(2);
   grade.set_verdict(v1::VERDICT_INCORRECT);
   CHECK_FALSE(wants());
   Bench stopped{.answers = {Reply(503)}};

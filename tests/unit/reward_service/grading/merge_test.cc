@@ -94,15 +94,44 @@ TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts n
   CHECK(MergeGrade(Prepared(), Measured(measurement), &opinion).rubric().source() == "neutral");
 }
 
-TEST_CASE("work that is nearly all a library's is a hack without a reward") {
-  v1::Measurement measurement = TwiceAsFast();
+TEST_CASE("a correct program has the credit of its room, and by it rubric, reward and feedback") {
+  v1::Measurement measurement = Measured(TwiceAsFast());
+  const v1::Grade own = MergeGrade(Prepared(), measurement);
+  CHECK(own.credit().speedup() == 2);
+  CHECK(own.credit().library_share() == 0);
   measurement.mutable_grade()->mutable_timing()->set_libraries_withheld(false);
-  measurement.mutable_grade()->mutable_profile()->set_own_code_share(0.0);
-  measurement.mutable_grade()->mutable_profile()->set_torch_share(1.0);
-  const v1::Grade grade = MergeGrade(Prepared(), Measured(measurement));
+  measurement.mutable_grade()->mutable_timing()->set_library_share(1);
+  const v1::Grade with_libraries = MergeGrade(Prepared(), measurement);
+  CHECK(with_libraries.verdict() == v1::VERDICT_CORRECT);
+  CHECK(with_libraries.credit().speedup() == Approx(1 - 1 / 1.9));
+  CHECK(with_libraries.rubric().anti_hacking().score() == 1);
+  CHECK(with_libraries.rubric().total() == 9);
+  CHECK(with_libraries.reward().value() == Approx((1 - 1 / 1.9) * (1 + 5 / 16.0 - 0.5)));
+  CHECK(with_libraries.feedback().finding() == "libraries did a part");
+  CHECK(with_libraries.feedback().evidence() == with_libraries.credit().condition());
+}
+
+TEST_CASE("the libraries that a task allows are own work in its grade") {
+  PreparedRequest prepared = Prepared();
+  prepared.request.mutable_task()->add_allowed_libraries("torch");
+  v1::Measurement measurement = Measured(TwiceAsFast());
+  measurement.mutable_grade()->mutable_timing()->set_libraries_withheld(false);
+  measurement.mutable_grade()->mutable_timing()->set_library_share(1);
+  const v1::Grade grade = MergeGrade(prepared, measurement);
+  CHECK(grade.credit().library_share() == 0);
+  CHECK(grade.reward().value() == Approx((2 + 0.3) * 1.5));
+}
+
+TEST_CASE("what a referee calls a hack has neither credit nor reward") {
+  v1::Measurement measurement = Measured(TwiceAsFast());
+  measurement.mutable_grade()->set_verdict(v1::VERDICT_HACK);
+  measurement.mutable_grade()->set_hack_family("delegated-work");
+  measurement.mutable_grade()->set_verdict_reason("libraries do the work");
+  const v1::Grade grade = MergeGrade(Prepared(), measurement);
   CHECK(grade.verdict() == v1::VERDICT_HACK);
-  CHECK(grade.hack_family() == "delegated-work");
+  CHECK_FALSE(grade.has_credit());
   CHECK(grade.feedback().finding() == "a library did the work");
+  CHECK(grade.feedback().evidence() == "libraries do the work");
   CHECK(grade.reward().value() == 0.0);
 }
 

@@ -1,6 +1,7 @@
 #include "reward_service/grading/prepared_request.h"
 
 #include <string>
+#include <vector>
 
 #include "tests/support/catch.h"
 
@@ -58,7 +59,7 @@ TEST_CASE("a request that cannot be graded as it stands is refused, and told why
   CheckRefused(request, "neither");
   request = Request();
   request.set_formula("generous-v1");
-  CheckRefused(request, "warpsmith-v2");
+  CheckRefused(request, "warpsmith-v3");
 }
 
 TEST_CASE("an answer of ten megabytes is refused with both numbers") {
@@ -67,32 +68,53 @@ TEST_CASE("an answer of ten megabytes is refused with both numbers") {
   CheckRefused(request, "10485760");
 }
 
-TEST_CASE("a native CUDA program that names cuBLAS or cuDNN has them where its task allows them") {
+// A request whose task allows these libraries, on a service with both devices.
+PreparedRequest PrepareAllowing(const std::vector<std::string>& libraries, v1::CandidateLanguage language,
+                                v1::Device device, const std::string& source) {
   v1::GradeRequest request = Request();
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
-  request.mutable_task()->set_device(v1::DEVICE_CUDA);
-  const ServiceAbilities abilities{.devices = {{v1::DEVICE_CPU, "cpu"}, {v1::DEVICE_CUDA, "gpu"}}};
-  const auto prepare = [&](const std::string& source, const char* allowed) {
-    request.mutable_candidate()->set_source(source);
-    request.mutable_task()->clear_allowed_libraries();
-    request.mutable_task()->add_allowed_libraries(allowed);
-    return Prepare(request, abilities);
+  request.mutable_candidate()->set_language(language);
+  request.mutable_candidate()->set_source(source);
+  request.mutable_task()->set_device(device);
+  for (const std::string& library : libraries) request.mutable_task()->add_allowed_libraries(library);
+  return Prepare(request, {.devices = {{v1::DEVICE_CPU, "cpu"}, {v1::DEVICE_CUDA, "gpu"}}});
+}
+
+TEST_CASE("a native CUDA program that names cuBLAS or cuDNN has them where its task allows them, or all") {
+  const auto prepare = [](const std::string& source, const std::vector<std::string>& libraries) {
+    return PrepareAllowing(libraries, v1::CANDIDATE_LANGUAGE_CUDA, v1::DEVICE_CUDA, source);
   };
   for (const char* header : {"cublas_v2.h", "cublasLt.h", "cudnn.h"}) {
     const std::string source = "#include <" + std::string(header) + ">\nint run;\n";
-    const PreparedRequest with = prepare(source, "blas"), without = prepare(source, "torch");
+    const PreparedRequest with = prepare(source, {"blas"}), without = prepare(source, {});
     CHECK(with.with_blas);
+    CHECK(prepare(source, {"torch"}).with_blas);
     CHECK_FALSE(without.with_blas);
     CHECK(with.measurement_key != without.measurement_key);
+    CHECK_FALSE(prepare(source, {"blas", "torch"}).with_torch);
   }
-  const PreparedRequest plain = prepare("int run;\n", "blas");
+  const PreparedRequest plain = prepare("int run;\n", {"blas"});
   CHECK_FALSE(plain.with_blas);
-  CHECK(plain.measurement_key == prepare("int run;\n", "torch").measurement_key);
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
-  CHECK_FALSE(prepare("'cublas'", "blas").with_blas);
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
-  request.mutable_task()->set_device(v1::DEVICE_CPU);
-  CHECK_FALSE(prepare("// cublas", "blas").with_blas);
+  CHECK(plain.measurement_key == prepare("int run;\n", {}).measurement_key);
+  CHECK_FALSE(PrepareAllowing({"blas"}, v1::CANDIDATE_LANGUAGE_CPP, v1::DEVICE_CPU, "// cublas").with_blas);
+}
+
+TEST_CASE("a Python program has the products, or all libraries, that its task allows, on any device") {
+  for (const v1::Device device : {v1::DEVICE_CPU, v1::DEVICE_CUDA}) {
+    const auto prepare = [&](const std::vector<std::string>& libraries) {
+      return PrepareAllowing(libraries, v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, device, "x = 1");
+    };
+    const PreparedRequest none = prepare({}), blas = prepare({"blas"}), torch = prepare({"torch"});
+    CHECK_FALSE((none.with_blas || none.with_torch));
+    CHECK((blas.with_blas && !blas.with_torch));
+    CHECK((torch.with_torch && !torch.with_blas));
+    CHECK(none.measurement_key != blas.measurement_key);
+    CHECK(none.measurement_key != torch.measurement_key);
+    CHECK(blas.measurement_key != torch.measurement_key);
+    // Torch alone means all libraries.
+    const PreparedRequest both = prepare({"blas", "torch"});
+    CHECK((both.with_torch && !both.with_blas));
+    CHECK(both.measurement_key == torch.measurement_key);
+  }
 }
 
 TEST_CASE("a CUDA program that names streams, graphs or contexts may have kernels run beside each other") {

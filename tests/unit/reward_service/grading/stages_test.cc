@@ -7,7 +7,6 @@
 
 #include "absl/synchronization/notification.h"
 #include "core/base/file.h"
-#include "reward_service/scoring/credit.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 #include "tests/support/temporary_directory.h"
@@ -64,16 +63,38 @@ TEST_CASE("a referee is told when another candidate of the task waits") {
   }
 }
 
+TEST_CASE("a referee is told which libraries a program's task allows, of either kind of program") {
+  FakeRefereeScript script;
+  JudgeRequest told;
+  script.judge = [&](const JudgeRequest& request) {
+    told = request;
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  for (const auto language : {v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::CANDIDATE_LANGUAGE_CPP}) {
+    for (const bool with_blas : {true, false}) {
+      const auto flight = PythonFlight("");
+      PreparedRequest prepared = *flight->prepared;
+      prepared.request.mutable_candidate()->set_language(language);
+      prepared.with_blas = with_blas;
+      prepared.with_torch = !with_blas;
+      flight->prepared = std::make_shared<const PreparedRequest>(prepared);
+      flight->library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+      CHECK(stage.Run(flight.get()) == Route::kFinish);
+      CHECK(told.with_blas == with_blas);
+      CHECK(told.with_torch == !with_blas);
+    }
+  }
+}
+
 TEST_CASE("extensions are recorded, compiled, and handed to the jail in their order") {
   FakeRefereeScript script;
   script.record = [](const std::string&) {
     return absl::StatusOr<std::vector<ExtensionRecord>>(std::vector<ExtensionRecord>(2));
   };
   size_t num_libraries = 0;
-  int num_deciding_samples = 0;
   script.judge = [&](const JudgeRequest& request) {
     num_libraries = request.extension_fds.size();
-    num_deciding_samples = request.timing.num_deciding_samples;
     return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
@@ -86,7 +107,6 @@ TEST_CASE("extensions are recorded, compiled, and handed to the jail in their or
   CHECK(compile.Run(flight.get()) == Route::kJudge);
   CHECK(judge.Run(flight.get()) == Route::kFinish);
   CHECK(num_libraries == 2);
-  CHECK(num_deciding_samples == NumDecidingSamples());
   CHECK(flight->measurement.grade().compile().succeeded());
 }
 

@@ -53,18 +53,6 @@ TEST_CASE("an installation without the empty candidate is told which file it lac
   CHECK_THAT(std::string(empty.status().message()), Catch::Contains("libwarpsmith_empty.so"));
 }
 
-TEST_CASE("a sampled call is one call, and none where sampling is forbidden") {
-  const auto zygote = StartPuppets();
-  const auto empty = Start(*zygote);
-  REQUIRE(empty.ok());
-  ProfileSampler sampler(60);
-  CHECK((*empty)->SampleCall(sampler).ok());
-  // Whoever counts per call does not count the one that warms up.
-  const ProfileSampler::SamplesPerCall samples = sampler.PerCall();
-  for (const double count : samples) CHECK(count >= 0);
-  CHECK((*empty)->Measure().ok());
-}
-
 TEST_CASE("what is measured of a host is finite, and the nearest cache is no slower than memory") {
   const auto zygote = StartPuppets();
   const auto empty = Start(*zygote, CandidateKind::kKernelBenchPython);

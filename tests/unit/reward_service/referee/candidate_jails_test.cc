@@ -10,74 +10,12 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/held_turn.h"
-#include "tests/support/puppet_task.h"
+#include "tests/unit/reward_service/referee/candidate_jails_bench.h"
 
 namespace warpsmith {
 namespace {
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
-
-// Candidates' jails of one request; `room` and `deadline` are as a test likes.
-struct Bench {
-  explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object(),
-                 Room room = Room::kOpen, absl::Time deadline = Soon())
-      : puppets(script),
-        request(PuppetRequest(kind)),
-        options{.zygote = puppets.zygote.get(),
-                .lane = &PuppetLane(),
-                .memory_bytes_max = int64_t{1} << 30,
-                .room = room,
-                .deadline = deadline} {
-    request.extension_fds = {AnyProgram().get(), AnyProgram().get()};
-    Renew();
-  }
-
-  // After a change of `options`.
-  void Renew() {
-    jails = std::make_unique<CandidateJails>(options, request, AnyProgram().get(), &measurement);
-  }
-
-  absl::StatusOr<StartedJail> Start(const Jail* baseline = nullptr, int num_threads = 1) {
-    return jails->Start(*puppets.task, baseline, num_threads);
-  }
-
-  PuppetTask puppets;
-  JudgeRequest request;
-  CandidateJailOptions options;
-  v1::Measurement measurement;
-  std::unique_ptr<CandidateJails> jails;
-};
-
-// What a puppet tells of its fork and of how it was begun. It is stopped.
-nlohmann::json Told(const StartedJail& started) {
-  ChildProcess& process = started.jail->jail().process();
-  const auto timed = process.AskOnTheClock({{"op", "tell"}}, absl::Seconds(60));
-  REQUIRE(timed.ok());
-  return timed->answer.fields;
-}
-
-TEST_CASE("in the sealed room both zygote and jail are told to withhold libraries, in the open one neither") {
-  for (const bool is_sealed : {true, false}) {
-    Bench bench(CandidateKind::kNative, nlohmann::json::object(), is_sealed ? Room::kSealed : Room::kOpen);
-    const auto started = bench.Start();
-    REQUIRE(started.ok());
-    REQUIRE_FALSE(started->fault);
-    const nlohmann::json told = Told(*started);
-    CHECK(told["rights"]["sealed"] == is_sealed);
-    CHECK(told["begin"]["withhold"] == is_sealed);
-  }
-}
-
-TEST_CASE("a sealed candidate is looked at for code that is withheld, an open one is not") {
-  const nlohmann::json script = {{"warm", {{"code", nlohmann::json::object()}}}};
-  Bench in_sealed(CandidateKind::kNative, script, Room::kSealed);
-  const auto sealed = in_sealed.Start();
-  REQUIRE(sealed.ok());
-  REQUIRE(sealed->fault);
-  CHECK(sealed->fault->verdict == v1::VERDICT_HACK);
-  CHECK(sealed->fault->hack_family == kWithheldCodeFamily);
-  CHECK_FALSE(Bench(CandidateKind::kNative, script, Room::kOpen).Start()->fault);
-}
+using Bench = JailsBench;
 
 TEST_CASE(
     "a native candidate gets its library, a Python one its source, its extensions and its constructor") {

@@ -1,6 +1,9 @@
 #include "reward_service/referee/cpu_device.h"
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/support/puppet_task.h"
@@ -56,6 +59,90 @@ TEST_CASE("a judgement on cores says on how many, and cores stay healthy") {
   Bench bench(kNative);
   CHECK(bench.measurement.advice_facts().num_lane_cores() == 1);
   CHECK(bench.device->CheckHealth().ok());
+}
+
+std::vector<Room> RoomsOf(
+    CandidateKind kind, double product_share,
+    const std::function<void(JudgeRequest*)>& change = [](JudgeRequest*) {}) {
+  Bench bench(kind, {{"loaded", {{"product_share", product_share}}}});
+  change(&bench.request);
+  const auto device =
+      CpuDevice::Open(bench.tools, {bench.request, absl::Now() + absl::Seconds(60), &bench.measurement});
+  REQUIRE(device.ok());
+  return (*device)->Rooms(bench.layout());
+}
+
+using Rooms = std::vector<Room>;
+
+TEST_CASE("a native program is judged without libraries first, and then with all, whatever its task allows") {
+  CHECK(RoomsOf(kNative, 0.4) == Rooms{Room::kSealed, Room::kOpen});
+  CHECK(RoomsOf(kNative, 0.4, [](JudgeRequest* request) { request->with_blas = true; }) ==
+        Rooms{Room::kSealed, Room::kOpen});
+}
+
+TEST_CASE(
+    "a Python program has a room with products where a part of the reference is such, and no less or more") {
+  CHECK(RoomsOf(kPython, 0.4) == Rooms{Room::kSealed, Room::kProducts, Room::kEmptied});
+  CHECK(RoomsOf(kPython, 0) == Rooms{Room::kSealed, Room::kEmptied});
+  CHECK(RoomsOf(kPython, 1) == Rooms{Room::kSealed, Room::kEmptied});
+}
+
+TEST_CASE("a Python program with extensions has code of its own, and ends in the open room") {
+  const auto with_extension = [](JudgeRequest* request) { request->extension_fds = {AnyProgram().get()}; };
+  CHECK(RoomsOf(kPython, 0.4, with_extension) == Rooms{Room::kSealed, Room::kProducts, Room::kOpen});
+  CHECK(RoomsOf(kPython, 0, with_extension) == Rooms{Room::kSealed, Room::kOpen});
+}
+
+TEST_CASE("a Python program begins where the libraries run that its task allows") {
+  const auto with_blas = [](JudgeRequest* request) { request->with_blas = true; };
+  for (const double product_share : {0.0, 0.4, 1.0}) {
+    CHECK(RoomsOf(kPython, product_share, with_blas) == Rooms{Room::kProducts, Room::kEmptied});
+    CHECK(RoomsOf(kPython, product_share, [](JudgeRequest* request) { request->with_torch = true; }) ==
+          Rooms{Room::kOpen});
+  }
+  CHECK(RoomsOf(kPython, 0.4, [&](JudgeRequest* request) {
+          with_blas(request);
+          request->extension_fds = {AnyProgram().get()};
+        }) == Rooms{Room::kProducts, Room::kOpen});
+}
+
+void StartIn(Room room, bool with_blas, Bench* bench) {
+  bench->request.with_blas = with_blas;
+  const auto device =
+      CpuDevice::Open(bench->tools, {bench->request, absl::Now() + absl::Seconds(60), &bench->measurement});
+  REQUIRE(device.ok());
+  REQUIRE((*device)->StartCandidate(*bench->puppets.task, room).ok());
+}
+
+TEST_CASE("the zygotes with BLAS and with products are started for the programs that run there alone") {
+  for (const CandidateKind kind : {kNative, kPython}) {
+    Bench bench(kind);
+    LateZygote blas([] { return absl::StatusOr<std::unique_ptr<Zygote>>(StartPuppets()); });
+    LateZygote products([] { return absl::StatusOr<std::unique_ptr<Zygote>>(StartPuppets()); });
+    bench.tools.native_zygote_with_blas = &blas;
+    bench.tools.python_zygote_with_products = &products;
+    for (const Room room : {Room::kSealed, Room::kEmptied, Room::kOpen}) StartIn(room, false, &bench);
+    CHECK(blas.started() == nullptr);
+    CHECK(products.started() == nullptr);
+    StartIn(kind == kNative ? Room::kSealed : Room::kProducts, true, &bench);
+    CHECK((blas.started() != nullptr) == (kind == kNative));
+    CHECK((products.started() != nullptr) == (kind == kPython));
+  }
+}
+
+TEST_CASE("a zygote or a library that cannot be had is a failure of the machine, and no fault") {
+  Bench python(kPython);
+  LateZygote broken(
+      []() -> absl::StatusOr<std::unique_ptr<Zygote>> { return absl::UnavailableError("no Torch"); });
+  python.tools.python_zygote_with_products = &broken;
+  CHECK(python.device->StartCandidate(*python.puppets.task, Room::kProducts).status() ==
+        absl::UnavailableError("no Torch"));
+  python.device->AwaitSpare(*python.puppets.task, Room::kProducts);  // tells nothing
+  Bench native(kNative);
+  native.request.library_fd = -1;
+  const auto device =
+      CpuDevice::Open(native.tools, {native.request, absl::Now() + absl::Seconds(60), &native.measurement});
+  CHECK_FALSE((*device)->StartCandidate(*native.puppets.task, Room::kEmptied).ok());
 }
 
 TEST_CASE("a candidate of either kind is verified in a jail of its own") {
@@ -129,30 +216,28 @@ TEST_CASE("the outputs of a candidate that was verified serve the next one") {
 TEST_CASE("a Python candidate's calls are repeated, warmed twice, and charged for outputs of its own") {
   const TimerOptions python = [&] {
     Bench bench(kPython);
-    return bench.device->TimingOptions(bench.layout(), Room::kSealed);
+    return bench.device->TimingOptions(bench.layout());
   }();
   CHECK(python.repeats);
   CHECK(python.num_warm_ups == 2);
   CHECK(python.own_output_bytes == 16);
   CHECK(python.clear_us == Approx(16 / 2e3));
   Bench bench(kNative);
-  const TimerOptions native = bench.device->TimingOptions(bench.layout(), Room::kSealed);
+  const TimerOptions native = bench.device->TimingOptions(bench.layout());
   CHECK_FALSE(native.repeats);
   CHECK(native.num_warm_ups == 1);
   CHECK(native.own_output_bytes == 0);
 }
 
-TEST_CASE("what the host was measured to do bounds calls, and every call of an open room is sampled") {
+TEST_CASE("what the host was measured to do bounds calls, and some are sampled") {
   Bench bench(kNative);
-  const TimerOptions sealed = bench.device->TimingOptions(bench.layout(), Room::kSealed);
-  CHECK(sealed.long_call_us == 5000);
-  CHECK(sealed.sample_period_us == 60);
-  CHECK(sealed.least_us == Approx(16 / 200e3));
-  CHECK(sealed.can_sample);
-  CHECK_FALSE(sealed.samples_rounds);
-  CHECK(bench.device->TimingOptions(bench.layout(), Room::kOpen).samples_rounds);
+  const TimerOptions options = bench.device->TimingOptions(bench.layout());
+  CHECK(options.long_call_us == 5000);
+  CHECK(options.sample_period_us == 60);
+  CHECK(options.least_us == Approx(16 / 200e3));
+  CHECK(options.can_sample);
   bench.tools.facts.nearest_cache_gigabytes_per_second = 0;
-  CHECK(bench.device->TimingOptions(bench.layout(), Room::kOpen).least_us == 0);
+  CHECK(bench.device->TimingOptions(bench.layout()).least_us == 0);
 }
 
 // 32 bytes in and out at 2 GB/s take 0.016 us.

@@ -1,5 +1,7 @@
 #include "reward_service/referee/gpu_device.h"
 
+#include <vector>
+
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/puppet_task.h"
@@ -32,18 +34,15 @@ struct Bench {
 
 TEST_CASE("on a GPU nothing is sampled or repeated, and no call is shorter than its cache takes outputs") {
   Bench bench;
-  const TimerOptions options = bench.device->TimingOptions(bench.puppets.task->layout(), Room::kOpen);
+  const TimerOptions options = bench.device->TimingOptions(bench.puppets.task->layout());
   CHECK_FALSE(options.can_sample);
-  CHECK_FALSE(options.samples_rounds);
   CHECK_FALSE(options.repeats);
   CHECK(options.num_warm_ups == kWarmUpDraws);
   CHECK(options.least_us == Approx(16 / (4 * 2e3)));
-  CHECK(options.enough_above == 1);
-  CHECK(bench.device->TimingOptions(bench.puppets.task->layout(), Room::kSealed).enough_above > 1e9);
   CHECK(options.batch_calls_max == 16);
   TaskLayout large = bench.puppets.task->layout();
   large.input_buffer_bytes = 600 << 20;
-  CHECK(bench.device->TimingOptions(large, Room::kOpen).batch_calls_max == 1);
+  CHECK(bench.device->TimingOptions(large).batch_calls_max == 1);
   CHECK(options.long_call_us == Approx(50 * kLongCallFactor));
 }
 
@@ -62,40 +61,64 @@ TEST_CASE(
   Bench native;
   Bench python(CandidateKind::kKernelBenchPython);
   const TaskLayout& layout = native.puppets.task->layout();
-  CHECK(native.device->TimingOptions(layout, Room::kSealed).path.takes_between_off);
-  CHECK_FALSE(python.device->TimingOptions(layout, Room::kSealed).path.takes_between_off);
-  CHECK(python.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 16);
+  CHECK(native.device->TimingOptions(layout).path.takes_between_off);
+  CHECK_FALSE(python.device->TimingOptions(layout).path.takes_between_off);
+  CHECK(python.device->TimingOptions(layout).batch_calls_max == 16);
   TaskLayout with_parameters = layout;
   with_parameters.parameters = layout.inputs;
   with_parameters.parameters[0].offset = layout.input_buffer_bytes - 4;
   with_parameters.reference_us = 50;
-  CHECK(python.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 16);
-  CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 1);
+  CHECK(python.device->TimingOptions(with_parameters).batch_calls_max == 16);
+  CHECK(native.device->TimingOptions(with_parameters).batch_calls_max == 1);
   // Three microseconds of a copy are little of these.
   with_parameters.reference_us = 300;
-  const size_t of_python = python.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max;
+  const size_t of_python = python.device->TimingOptions(with_parameters).batch_calls_max;
   CHECK(of_python > 1);
-  CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == of_python);
+  CHECK(native.device->TimingOptions(with_parameters).batch_calls_max == of_python);
   with_parameters.parameters.resize(4, with_parameters.parameters[0]);
-  CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 1);
+  CHECK(native.device->TimingOptions(with_parameters).batch_calls_max == 1);
   CHECK_FALSE(native.device->JudgesErrorsAgain());
   CHECK(python.device->JudgesErrorsAgain());
 }
 
-TEST_CASE(
-    "on a GPU a Python program is judged without libraries first where it may have kernels of its own") {
+using Rooms = std::vector<Room>;
+
+std::vector<Room> RoomsOf(Bench* bench, double product_share) {
+  TaskLayout layout = bench->puppets.task->layout();
+  layout.product_share = product_share;
+  return bench->device->Rooms(layout);
+}
+
+TEST_CASE("on a GPU kernels are emptied before a program has all libraries, unless its task allows them") {
+  Bench native;
+  CHECK(RoomsOf(&native, 0.4) == Rooms{Room::kSealed, Room::kEmptied, Room::kOpen});
+  native.request.with_blas = true;
+  CHECK(RoomsOf(&native, 0.4) == Rooms{Room::kSealed, Room::kEmptied, Room::kOpen});
+  Bench python(CandidateKind::kKernelBenchPython);
+  python.request.extension_fds = {0};
+  CHECK(RoomsOf(&python, 0.4) == Rooms{Room::kSealed, Room::kProducts, Room::kEmptied, Room::kOpen});
+  CHECK(RoomsOf(&python, 1) == Rooms{Room::kSealed, Room::kEmptied, Room::kOpen});
+  python.request.with_blas = true;
+  CHECK(RoomsOf(&python, 0.4) == Rooms{Room::kProducts, Room::kEmptied, Room::kOpen});
+  python.request.with_torch = true;
+  CHECK(RoomsOf(&python, 0.4) == Rooms{Room::kOpen});
+}
+
+TEST_CASE("on a GPU a Python program that can have no kernels is not judged without libraries, nor timed") {
   Bench bench(CandidateKind::kKernelBenchPython);
   bench.request.source =
       "class ModelNew(nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n";
-  CHECK(bench.device->FirstRoom() == Room::kOpen);
-  bench.request.extension_fds = {0};
-  CHECK(bench.device->FirstRoom() == Room::kSealed);
-  bench.request.extension_fds.clear();
-  bench.request.source += "load_inline(name)";  // which was not recorded
-  CHECK(bench.device->FirstRoom() == Room::kSealed);
-  bench.request.source = "import ctypes";
-  CHECK(bench.device->FirstRoom() == Room::kSealed);
-  CHECK(Bench().device->FirstRoom() == Room::kSealed);
+  for (const double product_share : {0.0, 0.4, 1.0})
+    CHECK(RoomsOf(&bench, product_share) == Rooms{Room::kEmptied});
+  bench.request.with_blas = true;
+  CHECK(RoomsOf(&bench, 0.4) == Rooms{Room::kProducts, Room::kEmptied});
+  bench.request.with_blas = false;
+  for (const char* way :
+       {"load_inline(name)", "import ctypes", "import triton"}) {  // which were not recorded
+    Bench other(CandidateKind::kKernelBenchPython);
+    other.request.source = way;
+    CHECK(RoomsOf(&other, 0) == Rooms{Room::kSealed, Room::kEmptied});
+  }
 }
 
 TEST_CASE("what bounds a program on a GPU is told by its memory") {

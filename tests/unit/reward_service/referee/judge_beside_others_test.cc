@@ -315,6 +315,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a fault with emptied kernels beside others is not seen again alone where another room follows") {
+  FakeBench bench;
+  DeviceTurn turn;
+  int num_alone = 0;
+  bench.machine.turn = &turn;
+  bench.machine.rooms = {Room::kEmptied, Room::kOpen};
+  bench.machine.emptied.calls = [&](const Draw&, int) {
+    num_alone += turn.is_shared() ? 0 : 1;
+    return Crash();
+  };
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK(num_alone == 0);
+  CHECK(bench.machine.num_started == 2);
+  bench.machine.rooms = {Room::kEmptied};  // where the fault is a verdict
+  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(num_alone == 1);
+}
+
 TEST_CASE("processes of the sealed room are not timed in the open one") {
   FakeBench bench;
   DeviceTurn turn;

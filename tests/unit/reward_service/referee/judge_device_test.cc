@@ -19,6 +19,7 @@ TEST_CASE("a right candidate is timed, and what the device knows of the timing i
   CHECK(grade.timing().speedup() == Approx(4));
   CHECK(grade.timing().quality() == "fake");
   CHECK(grade.timing().libraries_withheld());
+  CHECK(grade.timing().library_share() == 0);
   CHECK_FALSE(grade.timing().parameters_fixed());
   CHECK(grade.profile().bound() == "memory");
   CHECK(grade.profile().kernels_size() == 1);
@@ -47,13 +48,28 @@ TEST_CASE("what is made ready once a task takes no candidate's time, in either a
   CHECK(grade.cost().time_seconds() < 0.3);
 }
 
+TEST_CASE("what a room's first program waits for is on nobody's clock, on cores or beside others") {
+  DeviceTurn turn;
+  for (DeviceTurn* const device : {static_cast<DeviceTurn*>(nullptr), &turn}) {
+    FakeBench bench;
+    bench.machine.turn = device;
+    bench.machine.opening = absl::Seconds(0.3);
+    bench.request.limits.lane_seconds_max = 0.2;
+    bench.request.verify_only = true;
+    const v1::Grade grade = bench.Run();
+    CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+    CHECK(grade.cost().lane_wait_seconds() >= 0.3);
+  }
+}
+
 TEST_CASE("who is to be verified only is not timed") {
   FakeBench bench;
   bench.request.verify_only = true;
   bench.machine.sealed.timed_calls = [](int) { return CallResult{0, Crash()}; };
   const v1::Grade grade = bench.Run();
   CHECK(grade.verdict() == v1::VERDICT_CORRECT);
-  CHECK_FALSE(grade.has_timing());
+  CHECK(grade.timing().candidate().num_calls() == 0);
+  CHECK(grade.timing().libraries_withheld());
 }
 
 TEST_CASE("a fault is the verdict, wherever it comes, once the device was seen to be healthy") {
@@ -169,20 +185,80 @@ TEST_CASE("an error where libraries are withheld is judged once more, where the 
   CHECK(bench.Run().verdict() == v1::VERDICT_INCORRECT);
 }
 
+TEST_CASE("the room where a candidate is right says which libraries ran, timed or verified only") {
+  const nlohmann::json script = {{"loaded", {{"product_share", 0.4}}}};
+  for (const bool verify_only : {true, false}) {
+    for (const Room room : {Room::kSealed, Room::kProducts, Room::kOpen}) {
+      FakeBench bench(script);
+      bench.machine.rooms = {room};
+      bench.request.verify_only = verify_only;
+      const v1::Grade grade = bench.Run();
+      CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+      const v1::Timing& timing = grade.timing();
+      CHECK(timing.libraries_withheld() == (room == Room::kSealed));
+      CHECK(timing.products_alone() == (room == Room::kProducts));
+      CHECK(timing.library_share() == (room == Room::kSealed ? 0 : room == Room::kProducts ? 0.4 : 1));
+      CHECK((timing.candidate().num_calls() == 0) == verify_only);
+    }
+  }
+}
+
 TEST_CASE(
-    "a candidate that can have no code of its own has the libraries at once, and one process for each "
-    "fault") {
+    "a candidate that is right with its own kernels emptied is a hack, and neither timed nor judged on") {
   FakeBench bench;
-  bench.machine.first_room = Room::kOpen;
-  bench.machine.judges_errors_again = true;
+  bench.machine.rooms = {Room::kSealed, Room::kEmptied, Room::kOpen};
+  bench.machine.sealed.calls = FaultAt(0, Withheld());
+  const v1::Grade grade = bench.Run();
+  CHECK(grade.verdict() == v1::VERDICT_HACK);
+  CHECK(grade.hack_family() == "delegated-work");
+  CHECK(grade.verdict_reason() == "libraries do the work: it is right with its own kernels emptied");
+  CHECK_FALSE(grade.has_timing());
+  CHECK(bench.machine.num_started == 2);
+}
+
+TEST_CASE("a candidate without kernels of its own is a hack where it is right with libraries") {
+  FakeBench bench;
+  bench.machine.rooms = {Room::kEmptied};
   bench.machine.sealed.calls = FaultAt(0, Wrong());  // which nobody sees
   const v1::Grade grade = bench.Run();
-  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
-  CHECK_FALSE(grade.timing().libraries_withheld());
-  bench.machine.num_started = 0;
-  bench.machine.open.calls = FaultAt(0, {v1::VERDICT_RUNTIME_ERROR, "ModuleNotFoundError"});
-  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(grade.verdict() == v1::VERDICT_HACK);
+  CHECK(grade.hack_family() == "delegated-work");
+  CHECK(grade.verdict_reason() == "libraries do the work: it is right with them, and has no code of its own");
   CHECK(bench.machine.num_started == 1);
+}
+
+TEST_CASE("any fault with emptied kernels leads on to the open room, and what comes last is its own") {
+  const Fault error{v1::VERDICT_RUNTIME_ERROR, "ModuleNotFoundError"};
+  for (const Fault& fault : {Wrong(), Crash(), Hang(), Withheld(), error}) {
+    FakeBench bench;
+    bench.machine.rooms = {Room::kEmptied, Room::kOpen};
+    bench.machine.emptied.calls = FaultAt(0, fault);
+    const v1::Grade grade = bench.Run();
+    CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+    CHECK(grade.timing().library_share() == 1);
+    CHECK(grade.correctness().num_draws() == 5);  // without those of the first room
+    bench.machine.open.calls = FaultAt(0, Wrong());
+    CHECK(bench.Run().verdict() == v1::VERDICT_INCORRECT);
+    bench.machine.rooms = {Room::kEmptied};
+    CHECK(bench.Run().verdict_reason() == fault.reason);
+  }
+}
+
+TEST_CASE("a candidate is judged in one room after the other until it is right or wrong") {
+  FakeBench bench;
+  bench.machine.rooms = {Room::kSealed, Room::kProducts, Room::kEmptied, Room::kOpen};
+  bench.machine.sealed.calls = FaultAt(0, Withheld());
+  CHECK(bench.Run().timing().products_alone());
+  CHECK(bench.machine.num_started == 2);
+  bench.machine.products.calls = FaultAt(0, Wrong());
+  CHECK(bench.Run().verdict() == v1::VERDICT_INCORRECT);
+  bench.machine.products.calls = FaultAt(0, Withheld());
+  bench.machine.emptied.calls = FaultAt(0, Wrong());
+  bench.machine.num_started = 0;
+  const v1::Grade grade = bench.Run();
+  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.timing().library_share() == 1);
+  CHECK(bench.machine.num_started == 4);
 }
 
 TEST_CASE("a candidate that takes no parameters is timed with one warm-up: its input sets are few") {

@@ -175,15 +175,6 @@ TEST_CASE("what a call costs is measured on both sides, once where they are of o
   CHECK(absl::IsInternal(bench.Timing(bench.empty.get(), reference.get()).MeasureOverhead().status()));
 }
 
-TEST_CASE("what the path to a candidate shows is sampled on a candidate's, not on the reference's") {
-  Bench bench(kNative);
-  const auto zygote = StartPuppets({{"answers", {{"run", "end"}}}});
-  const auto broken = StartEmpty(*zygote);
-  ProfileSampler sampler(60);
-  CHECK(bench.Timing(bench.empty.get(), broken.get()).SampleOverhead(&sampler).ok());
-  CHECK(absl::IsInternal(bench.Timing(broken.get(), bench.empty.get()).SampleOverhead(&sampler)));
-}
-
 TEST_CASE(
     "the lane's clock runs since the judgement took it, and slowness is told of the least that was seen") {
   Bench bench(kNative);

@@ -99,6 +99,7 @@ nlohmann::json JudgeQuestion(int id) {
                       {Judge::verify_only, true},
                       {Judge::another_follows, false},
                       {Judge::with_blas, false},
+                      {Judge::with_torch, false},
                       {Judge::with_streams, false}});
 }
 

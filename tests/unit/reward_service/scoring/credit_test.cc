@@ -1,139 +1,139 @@
 #include "reward_service/scoring/credit.h"
 
+#include <string>
+#include <vector>
+
 #include "tests/support/catch.h"
 
 namespace warpsmith {
 namespace {
 
-v1::Timing Timing(double speedup, bool distinguishable = true) {
+// What the referee knows of the room where a program was right.
+v1::Timing Withheld(double speedup) {
   v1::Timing timing;
   timing.set_speedup(speedup);
-  timing.set_distinguishable(distinguishable);
-  return timing;
-}
-
-v1::Timing Withheld(double speedup, bool distinguishable = true) {
-  v1::Timing timing = Timing(speedup, distinguishable);
+  timing.set_speedup_low(0.95 * speedup);
+  timing.set_distinguishable(true);
   timing.set_libraries_withheld(true);
   return timing;
 }
 
-v1::Profile Profile(double own, double torch, double blas, int num_samples = 400) {
-  v1::Profile profile;
-  profile.set_num_samples(num_samples);
-  profile.set_own_code_share(own);
-  profile.set_torch_share(torch);
-  profile.set_blas_share(blas);
-  return profile;
+v1::Timing WithProducts(double speedup, double product_share) {
+  v1::Timing timing = Withheld(speedup);
+  timing.set_libraries_withheld(false);
+  timing.set_products_alone(true);
+  timing.set_library_share(product_share);
+  return timing;
 }
 
-TEST_CASE("where libraries are withheld the whole speed-up is earned, whatever samples say") {
-  const Credit credit = ComputeCredit(Withheld(2.5), Profile(0, 1, 0), {});
-  CHECK(credit.rule == CreditRule::kFull);
-  CHECK(credit.speedup == 2.5);
-  CHECK(ComputeCredit(Withheld(2.5), {}, {}).speedup == 2.5);
+v1::Timing WithAll(double speedup) {
+  v1::Timing timing = Withheld(speedup);
+  timing.set_libraries_withheld(false);
+  timing.set_library_share(1);
+  return timing;
 }
 
-TEST_CASE("a speed-up that cannot be told from 1 is exactly 1") {
-  const Credit credit = ComputeCredit(Withheld(1.02, false), {}, {});
-  CHECK(credit.rule == CreditRule::kNotDistinguishable);
-  CHECK(credit.speedup == 1.0);
+v1::Task Allowing(const std::vector<std::string>& libraries) {
+  v1::Task task;
+  for (const std::string& library : libraries) task.add_allowed_libraries(library);
+  return task;
 }
 
-TEST_CASE("with libraries at hand, nine tenths of own work earn the whole speed-up") {
-  CHECK(ComputeCredit(Timing(2.5), Profile(0.95, 0.05, 0), {}).speedup == 2.5);
-  CHECK(ComputeCredit(Timing(2.5), Profile(0.85, 0.15, 0), {}).speedup == 1.0);
+void CheckAllOwn(const v1::Credit& credit, const v1::Timing& timing, const std::string& condition) {
+  CHECK(credit.library_share() == 0);
+  CHECK(credit.speedup() == timing.speedup());
+  CHECK(credit.own() == timing.speedup());
+  CHECK(credit.condition() == condition);
+  CHECK(IsAllOwn(credit, timing));
 }
 
-TEST_CASE("a part of a library's work leaves no more than the reference's time") {
-  for (const double own : {0.1, 0.3, 0.6, 0.88}) {
-    const Credit credit = ComputeCredit(Timing(2.5), Profile(own, 1 - own, 0), {});
-    CHECK(credit.rule == CreditRule::kShared);
-    CHECK(credit.speedup == 1.0);
+TEST_CASE("where libraries are withheld the whole speed-up is earned") {
+  CheckAllOwn(ComputeCredit(Withheld(2.5), {}), Withheld(2.5), "no library could do the work");
+}
+
+TEST_CASE("where only products ran, their share of the reference's time earns what the program saves") {
+  const v1::Timing timing = WithProducts(2, 0.4);
+  const v1::Credit credit = ComputeCredit(timing, {});
+  CHECK(credit.library_share() == 0.4);
+  CHECK(credit.own() == 2);
+  CHECK(credit.saved() == Approx(1 - 1 / 1.9));
+  CHECK(credit.speedup() == Approx(0.6 * 2 + 0.4 * (1 - 1 / 1.9)));
+  CHECK(credit.condition() == "libraries could do products and convolutions, 40 % of the reference's time");
+  CHECK_FALSE(IsAllOwn(credit, timing));
+}
+
+TEST_CASE("where all libraries ran, a program earns the part of the reference's time that it saves") {
+  const v1::Credit credit = ComputeCredit(WithAll(2), {});
+  CHECK(credit.library_share() == 1);
+  CHECK(credit.speedup() == Approx(1 - 1 / 1.9));
+  CHECK(credit.condition() == "libraries could do all of the work");
+  CHECK_FALSE(IsAllOwn(credit, WithAll(2)));
+}
+
+TEST_CASE("nothing is saved unless the lower bound of the speed-up is above 1") {
+  for (const double speedup : {0.2, 0.9, 1.0, 1.05}) {
+    const v1::Credit credit = ComputeCredit(WithAll(speedup), {});
+    CHECK(credit.saved() == 0);
+    CHECK(credit.speedup() == 0);
   }
-  CHECK(ComputeCredit(Timing(0.4), Profile(0.5, 0.5, 0), {}).speedup == 0.4);
+  CHECK(ComputeCredit(WithAll(1.06), {}).saved() > 0);
+  CHECK(ComputeCredit({}, {}).saved() == 0);  // no bound at all
 }
 
-TEST_CASE("the deciding samples are the fewest in which none of a program's own tells that it did nothing") {
-  const int num_samples = NumDecidingSamples();
-  CHECK(ComputeCredit(Timing(2.5), Profile(0, 1, 0, num_samples), {}).rule == CreditRule::kHack);
-  CHECK(ComputeCredit(Timing(2.5), Profile(0, 1, 0, num_samples - 1), {}).rule == CreditRule::kShared);
-  CHECK(ComputeCredit(Timing(2.5), Profile(1, 0, 0, num_samples), {}).rule == CreditRule::kFull);
+TEST_CASE("a task that allows products counts them as own, and no other library") {
+  const v1::Task task = Allowing({"blas"});
+  const char* condition = "no library but those that the task allows could do the work";
+  CheckAllOwn(ComputeCredit(WithProducts(2, 0.4), task), WithProducts(2, 0.4), condition);
+  CheckAllOwn(ComputeCredit(Withheld(2), task), Withheld(2), condition);
+  CHECK(ComputeCredit(WithAll(2), task).library_share() == 1);
 }
 
-TEST_CASE("what is not known to be own is not: an unknown library's samples, or nobody's") {
-  CHECK(ComputeCredit(Timing(2.5), Profile(0.5, 0, 0), {}).rule == CreditRule::kShared);
-  CHECK(ComputeCredit(Timing(2.5), Profile(0.0, 0, 0), {}).rule == CreditRule::kDelegated);
-  CHECK(ComputeCredit(Timing(2.5), Profile(0.0, 0, 0), {}).speedup == 0.0);
-}
-
-TEST_CASE("without own work it is a hack where libraries explain the answer") {
-  const Credit credit = ComputeCredit(Timing(2.5), Profile(0.0, 0.98, 0), {});
-  CHECK(credit.rule == CreditRule::kHack);
-  CHECK(credit.speedup == 0.0);
-  CHECK(ComputeCredit(Timing(2.5), Profile(0.0, 0.3, 0), {}).rule == CreditRule::kDelegated);
-}
-
-TEST_CASE("a task that allows all libraries credits what they did, sampled or not") {
-  v1::Task task;
-  task.add_allowed_libraries("torch");
-  CHECK(ComputeCredit(Timing(2.5), Profile(0, 0, 0, 0), task).speedup == 1.0);
-  task.add_allowed_libraries("blas");
-  CHECK(ComputeCredit(Timing(2.5), Profile(0, 0, 0, 0), task).speedup == 2.5);
-  CHECK(ComputeCredit(Timing(2.5), Profile(0, 0.4, 0.6), task).rule == CreditRule::kFull);
-  CHECK(ComputeCredit(Timing(1.02, false), {}, task).rule == CreditRule::kNotDistinguishable);
-}
-
-TEST_CASE("where libraries were withheld the condition says whether some were not") {
-  v1::Timing timing = Timing(2);
-  timing.set_libraries_withheld(true);
-  v1::Task task;
-  CHECK(ComputeCredit(timing, {}, task).condition == "no library could do the work");
-  task.add_allowed_libraries("blas");
-  const Credit credit = ComputeCredit(timing, {}, task);
-  CHECK(credit.condition == "no library but those that the task allows could do the work");
-  CHECK(credit.speedup == 2.0);
-}
-
-TEST_CASE("burning time beside a library's work earns no more than that time") {
-  CHECK(ComputeCredit(Timing(0.45), Profile(0.6, 0.4, 0), {}).speedup == 0.45);
-  CHECK(ComputeCredit(Timing(3.0), Profile(0.6, 0.4, 0), {}).speedup == 1.0);
-}
-
-TEST_CASE("an allowed library's work counts as own") {
-  v1::Task task;
-  task.add_allowed_libraries("blas");
-  CHECK(ComputeCredit(Timing(2), Profile(0.1, 0, 0.9), task).speedup == 2.0);
-  CHECK(ComputeCredit(Timing(2), Profile(0.1, 0.9, 0), task).speedup == 1.0);
-  task.add_allowed_libraries("torch");
-  CHECK(ComputeCredit(Timing(2), Profile(0.1, 0.9, 0), task).speedup == 2.0);
-}
-
-TEST_CASE("few samples never earn the full speed-up, and never convict") {
-  for (const int num_samples : {0, 1, 20, 30}) {
-    CHECK(ComputeCredit(Timing(2), Profile(1, 0, 0, num_samples), {}).speedup == 1.0);
-    CHECK(ComputeCredit(Timing(2), Profile(0, 1, 0, num_samples), {}).speedup == 1.0);
+TEST_CASE("a task that allows torch counts all libraries as own, also alone") {
+  for (const v1::Task& task : {Allowing({"torch"}), Allowing({"blas", "torch"})}) {
+    for (const v1::Timing& timing : {Withheld(2), WithProducts(2, 0.4), WithAll(2)}) {
+      CheckAllOwn(ComputeCredit(timing, task), timing, "the task allows all libraries");
+    }
   }
+}
+
+TEST_CASE(
+    "a speed-up that cannot be told from 1 counts as 1 at most: a wide interval lifts no slow program") {
+  const auto credited = [](double speedup) {
+    v1::Timing timing = Withheld(speedup);
+    timing.set_distinguishable(false);
+    return ComputeCredit(timing, {}).speedup();
+  };
+  CHECK(credited(1.02) == 1);
+  CHECK(credited(1) == 1);
+  CHECK(credited(0.6) == 0.6);
 }
 
 TEST_CASE("parameters that cannot be set earn no speed-up, with libraries or without") {
-  v1::Timing timing = Withheld(2);
-  timing.set_parameters_fixed(true);
-  CHECK(ComputeCredit(timing, {}, {}).rule == CreditRule::kFixedParameters);
-  CHECK(ComputeCredit(timing, {}, {}).speedup == 0.0);
-  timing.set_libraries_withheld(false);
-  CHECK(ComputeCredit(timing, Profile(1, 0, 0), {}).speedup == 0.0);
-  CHECK(ComputeCredit(timing, {}, {}).speedup == 0.0);
+  for (v1::Timing timing : {Withheld(2), WithProducts(2, 0.4), WithAll(2)}) {
+    timing.set_parameters_fixed(true);
+    const v1::Credit credit = ComputeCredit(timing, {});
+    CHECK(credit.own() == 0);
+    CHECK(credit.saved() == 0);
+    CHECK(credit.speedup() == 0);
+    CHECK(credit.library_share() == timing.library_share());
+    CHECK(credit.condition().ends_with(", parameters cannot be set after construction"));
+    CHECK_FALSE(IsAllOwn(credit, timing));
+  }
 }
 
-TEST_CASE("bounds of a share close in on it with its samples, and stay within 0 and 1") {
-  CHECK(BoundsOf(0.5, 0).low == 0.0);
-  CHECK(BoundsOf(0.5, 0).high == 1.0);
-  // Wilson's interval for 0 of 100 and 50 of 100.
-  CHECK(BoundsOf(0, 100).high == Approx(0.0370).margin(1e-4));
-  CHECK(BoundsOf(0.5, 100).low == Approx(0.4038).margin(1e-4));
-  CHECK(BoundsOf(0.5, 100).high == Approx(0.5962).margin(1e-4));
-  CHECK(BoundsOf(1, 10).high == 1.0);
+TEST_CASE(
+    "libraries earn less than the speed-up, the less the more they could do, and a faster program more") {
+  for (const double share : {0.1, 0.4, 0.7, 0.95, 1.0}) {
+    double former = -1;
+    for (double speedup = 1.1; speedup < 10; speedup *= 1.2) {
+      INFO(share << " " << speedup);
+      const double credited = ComputeCredit(WithProducts(speedup, share), {}).speedup();
+      CHECK(credited < speedup);
+      CHECK(credited < ComputeCredit(WithProducts(speedup, share - 0.1), {}).speedup());
+      CHECK(credited > former);
+      former = credited;
+    }
+  }
 }
 
 }  // namespace

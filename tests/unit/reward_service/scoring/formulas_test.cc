@@ -58,18 +58,52 @@ TEST_CASE("stitchcuda-v1 clamps speed-up to 5 and reward to 3") {
   CHECK(Value("stitchcuda-v1", Correct(-1.0)) == Approx(0.3));
 }
 
-TEST_CASE("warpsmith-v1 and warpsmith-v2 reward credited speed-up") {
+TEST_CASE("the formulas of Warpsmith reward credited speed-up") {
   RewardInputs inputs = Correct(4.0);
   inputs.credited_speedup = 0.0;
+  CHECK(Value("warpsmith-v3", inputs) == Approx(0.3));
   CHECK(Value("warpsmith-v1", inputs) == Approx(0.3));
   CHECK(Value("warpsmith-v2", inputs) == Approx(0.3));
   CHECK(Value("stitchcuda-v1", inputs) == 3.0);
 }
 
-TEST_CASE("warpsmith-v2 is the default") {
-  CHECK(ComputeReward("", Correct(4.0))->formula() == "warpsmith-v2");
+TEST_CASE("warpsmith-v3 is the default") {
+  CHECK(ComputeReward("", Correct(4.0))->formula() == "warpsmith-v3");
   CHECK(Value("", Correct(4.0)) == Approx(4.3));
-  CHECK(FormulaNames().front() == "warpsmith-v2");
+  CHECK(FormulaNames().front() == "warpsmith-v3");
+}
+
+RewardInputs WithLibraries(double credited_speedup, double library_share, int rubric_total = 12) {
+  RewardInputs inputs = Correct(credited_speedup, rubric_total);
+  inputs.library_share = library_share;
+  return inputs;
+}
+
+TEST_CASE("the bonus of warpsmith-v3 belongs to own work, that of warpsmith-v2 to every correct program") {
+  CHECK(Value("warpsmith-v3", WithLibraries(0.5, 1)) == Approx(0.5));
+  CHECK(Value("warpsmith-v3", WithLibraries(0.5, 0.4)) == Approx(0.5 + 0.3 * 0.6));
+  CHECK(Value("warpsmith-v3", WithLibraries(0, 1)) == 0.0);
+  CHECK(Value("warpsmith-v3", WithLibraries(7, 1, 20)) == Approx(5 * 1.5));
+  CHECK(Value("warpsmith-v2", WithLibraries(0.5, 1)) == Approx(0.8));
+}
+
+TEST_CASE("where no library could do the work warpsmith-v3 is warpsmith-v2") {
+  for (const double speedup : {-1.0, 0.0, 0.5, 2.0, 5.0, 100.0}) {
+    for (const v1::Skill skill : {v1::SKILL_GENERATE, v1::SKILL_OPTIMISE}) {
+      CHECK(Value("warpsmith-v3", Correct(speedup, 17, skill)) ==
+            Value("warpsmith-v2", Correct(speedup, 17, skill)));
+    }
+  }
+}
+
+TEST_CASE("the value of warpsmith-v3 follows from its terms") {
+  const v1::Reward reward = *ComputeReward("warpsmith-v3", WithLibraries(1.4, 0.7, 10));
+  std::map<std::string, double> terms = TermsOf(reward);
+  CHECK(terms["library_share"] == 0.7);
+  CHECK(terms["base"] ==
+        Approx(std::min(terms["credited_speedup"], 5.0) + 0.3 * (1 - terms["library_share"])));
+  const double multiplier = 1 + terms["lambda"] * ((terms["rubric_total"] - 4) / 16 - 0.5);
+  CHECK(terms["correct"] * terms["base"] * multiplier == Approx(reward.value()));
 }
 
 TEST_CASE("warpsmith-v2 counts up to five times before the rubric, and is not clamped after it") {
@@ -118,6 +152,7 @@ TEST_CASE("programs that are not correct get 0, and -1 from cuda-agent-v1") {
     CHECK(Value("warpsmith-v1", Wrong(verdict)) == 0.0);
     CHECK(Value("stitchcuda-v1", Wrong(verdict)) == 0.0);
     CHECK(Value("warpsmith-v2", Wrong(verdict)) == 0.0);
+    CHECK(Value("warpsmith-v3", Wrong(verdict)) == 0.0);
     CHECK(Value("kevin-v1", Wrong(verdict)) == 0.0);
     CHECK(Value("cuda-agent-v1", Wrong(verdict)) == -1.0);
   }

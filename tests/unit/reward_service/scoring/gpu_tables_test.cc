@@ -105,7 +105,6 @@ RubricInputs OnGpu() {
   inputs.language = v1::CANDIDATE_LANGUAGE_CUDA;
   inputs.timing.set_speedup_low(1.8);
   inputs.timing.set_speedup_high(2.2);
-  inputs.timing.set_libraries_withheld(true);
   inputs.kernels = kWide;
   return inputs;
 }
@@ -120,18 +119,14 @@ TEST_CASE("a good program on a GPU has as much as one on a CPU, without a sample
   CHECK(ComputeRubric(poor).engineering().score() == 2);
 }
 
-TEST_CASE("where libraries were there, whose work was done on a GPU is not known, and nobody is accused") {
+TEST_CASE("where libraries could do all of the work on a GPU, nothing shows that it is the program's own") {
   RubricInputs inputs = OnGpu();
-  inputs.timing.set_libraries_withheld(false);
-  inputs.credit.rule = CreditRule::kShared;
+  inputs.credit.set_library_share(1);
   const v1::Rubric rubric = ComputeRubric(inputs);
-  CHECK(rubric.anti_hacking().score() == 3);
-  CHECK(rubric.anti_hacking().reason() == "on a GPU nobody sees whose work it was");
-  CHECK(rubric.operator_coverage().score() == 3);
-  CHECK(rubric.skill_compliance().score() == 5);
-  inputs.kernels.reset();
-  CHECK(ComputeRubric(inputs).anti_hacking().reason() == "too short to be profiled");
-  CHECK(ComputeRubric(inputs).skill_compliance().score() == 2);
+  CHECK(rubric.anti_hacking().score() == 1);
+  CHECK(rubric.engineering().score() == 5);
+  CHECK(rubric.operator_coverage().score() == 1);
+  CHECK(rubric.skill_compliance().score() == 2);
 }
 
 TEST_CASE("compliance on a GPU is 5 where the advice was followed, 3 where it is only faster, else 1") {

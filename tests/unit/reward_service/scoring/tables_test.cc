@@ -32,27 +32,43 @@ TEST_CASE("a fast program of one's own has the full score, with a reason for eac
   CHECK(rubric.skill_compliance().reason() != "");
 }
 
-TEST_CASE("anti-hacking follows the share of foreign work") {
-  const auto score = [](double torch) {
-    RubricInputs inputs = Good();
-    inputs.profile.set_own_code_share(1 - torch);
-    inputs.profile.set_torch_share(torch);
-    return ComputeRubric(inputs).anti_hacking().score();
-  };
-  CHECK(score(0.05) == 5);
-  CHECK(score(0.4) == 4);
-  CHECK(score(0.7) == 3);
-  CHECK(score(0.9) == 2);
-  CHECK(score(0.97) == 1);
+v1::Rubric WithLibraries(double library_share) {
+  RubricInputs inputs = Good();
+  inputs.credit.set_library_share(library_share);
+  inputs.credit.set_condition("what ran");
+  return ComputeRubric(inputs);
 }
 
-TEST_CASE("where libraries are withheld all work is the candidate's own, whatever samples say") {
+TEST_CASE("anti-hacking and operator coverage follow the part that libraries could do") {
+  const struct {
+    double library_share;
+    int anti_hacking, coverage;
+  } rows[] = {{0, 5, 5},    {0.09, 5, 5}, {0.11, 4, 4}, {0.29, 4, 4}, {0.31, 4, 3}, {0.49, 4, 3},
+              {0.51, 3, 3}, {0.59, 3, 3}, {0.61, 3, 2}, {0.79, 3, 2}, {0.81, 2, 2}, {0.89, 2, 2},
+              {0.91, 2, 1}, {0.94, 2, 1}, {0.96, 1, 1}, {1, 1, 1}};
+  for (const auto& [library_share, anti_hacking, coverage] : rows) {
+    INFO(library_share);
+    const v1::Rubric rubric = WithLibraries(library_share);
+    CHECK(rubric.anti_hacking().score() == anti_hacking);
+    CHECK(rubric.operator_coverage().score() == coverage);
+    CHECK(rubric.anti_hacking().condition() == "what ran");
+    CHECK(rubric.operator_coverage().condition() == "what ran");
+  }
+}
+
+TEST_CASE("an answer breaks its contract where libraries could do a part, and in no other way") {
+  CHECK(WithLibraries(0).skill_compliance().score() == 5);
+  CHECK(WithLibraries(0.01).skill_compliance().score() == 2);
+  CHECK(WithLibraries(1).skill_compliance().score() == 2);
+}
+
+TEST_CASE("samples decide nothing about whose work it was") {
   RubricInputs inputs = Good();
-  inputs.language = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
-  inputs.timing.set_libraries_withheld(true);
-  inputs.profile.set_num_samples(0);
+  inputs.profile.set_own_code_share(0);
   CHECK(ComputeRubric(inputs).anti_hacking().score() == 5);
   CHECK(ComputeRubric(inputs).operator_coverage().score() == 5);
+  inputs.profile.set_num_samples(0);
+  CHECK(ComputeRubric(inputs).anti_hacking().score() == 5);
 }
 
 TEST_CASE("engineering follows vectors, cores and speed") {
@@ -67,21 +83,9 @@ TEST_CASE("engineering follows vectors, cores and speed") {
   CHECK(ComputeRubric(inputs).engineering().score() == 1);
 }
 
-TEST_CASE("operator coverage of Python answers follows torch's share") {
-  RubricInputs inputs = Good();
-  inputs.language = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
-  const int expected[] = {5, 4, 3, 2, 1};
-  const double shares[] = {0.05, 0.2, 0.5, 0.8, 0.95};
-  for (int i = 0; i < 5; ++i) {
-    inputs.profile.set_torch_share(shares[i]);
-    CHECK(ComputeRubric(inputs).operator_coverage().score() == expected[i]);
-  }
-}
-
 TEST_CASE("too few samples are neutral, not good") {
   RubricInputs inputs = Good();
   inputs.profile.set_num_samples(5);
-  CHECK(ComputeRubric(inputs).anti_hacking().score() == 3);
   CHECK(ComputeRubric(inputs).engineering().score() == 3);
 }
 
@@ -128,10 +132,13 @@ TEST_CASE("an unchanged copy scores 1, even where nothing was asked") {
   CHECK(ComputeRubric(inputs).skill_compliance().score() == 1);
 }
 
-TEST_CASE("everything is computed when no library does the work any more") {
+TEST_CASE("everything is computed when no library can do the work, and parameters can be set") {
   RubricInputs inputs = Optimise(v1::ADVICE_COMPUTE_EVERYTHING);
-  CHECK(ComputeRubric(inputs).skill_compliance().score() == 5);
-  inputs.credit.rule = CreditRule::kDelegated;
+  CHECK(Compliance(inputs) == 5);
+  inputs.credit.set_library_share(0.1);
+  CHECK(Compliance(inputs) < 5);
+  inputs.credit.clear_library_share();
+  inputs.timing.set_parameters_fixed(true);
   CHECK(Compliance(inputs) < 5);
 }
 

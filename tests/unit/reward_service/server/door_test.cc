@@ -66,7 +66,7 @@ TEST_CASE("a grade comes back over gRPC") {
 
 TEST_CASE("capabilities are there to be asked for") {
   ServedDoor served;
-  CHECK(served.GetCapabilities()->default_formula() == "warpsmith-v2");
+  CHECK(served.GetCapabilities()->default_formula() == "warpsmith-v3");
 }
 
 TEST_CASE("a request without a formula gets the service's, one with a formula its own") {

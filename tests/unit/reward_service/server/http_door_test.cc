@@ -161,7 +161,7 @@ TEST_CASE("a client that hangs up frees its place in the queue") {
 TEST_CASE("capabilities and health are there to be asked for") {
   ServedHttpDoor served;
   HttpClient client(served.server->address());
-  CHECK(nlohmann::json::parse(client.Get("/v1/capabilities").body)["defaultFormula"] == "warpsmith-v2");
+  CHECK(nlohmann::json::parse(client.Get("/v1/capabilities").body)["defaultFormula"] == "warpsmith-v3");
   CHECK(client.Get("/healthz").body == "serving\n");
 }
 

@@ -107,10 +107,10 @@ TEST_CASE("files that are missing are named with their key, all at once") {
 }
 
 TEST_CASE("a default formula must be one that there is, and so must the one that the trainer asks for") {
-  CHECK(Read("")->default_formula == "warpsmith-v2");
+  CHECK(Read("")->default_formula == "warpsmith-v3");
   CHECK(Read("reward_service: {formula: kevin-v1}\n")->default_formula == "kevin-v1");
   const std::string unknown(Read("reward_service: {formula: kevin}\n").status().message());
-  CHECK_THAT(unknown, Catch::Contains("run.yaml:1:27: reward_service.formula: must be one of warpsmith-v2") &&
+  CHECK_THAT(unknown, Catch::Contains("run.yaml:1:27: reward_service.formula: must be one of warpsmith-v3") &&
                           Catch::Contains("kevin-v1") && Catch::Contains("but is kevin"));
 
   const auto asked = [](const std::string& trainer) {

@@ -19,7 +19,8 @@ Packet PacketOf(nlohmann::json fields, int num_others = 0) {
   packet.fields = std::move(fields);
   packet.fields[Judge::limits.name] = ToJson(JudgeLimits());
   packet.fields[Judge::timing.name] = ToJson(TimingEffort());
-  for (const auto& flag : {Judge::verify_only, Judge::another_follows, Judge::with_blas, Judge::with_streams})
+  for (const auto& flag :
+       {Judge::verify_only, Judge::another_follows, Judge::with_blas, Judge::with_torch, Judge::with_streams})
     packet.fields.emplace(flag.name, false);
   packet.descriptors.push_back(*SharedBuffer::SealedText("class Model: pass"));
   packet.descriptors.push_back(*SharedBuffer::SealedText("class ModelNew: pass"));
@@ -38,13 +39,18 @@ TEST_CASE("a native program is a library, a Python one a text and its extensions
   CHECK(of_native->task.reference_source == "class Model: pass");
   CHECK(of_native->library_fd == native.descriptors[1].get());
   CHECK(of_native->with_blas);
+  CHECK_FALSE(of_native->with_torch);
   CHECK(of_native->with_streams);
   CHECK_FALSE(of_native->seed);
-  const Packet python =
-      PacketOf(Make<Judge>({{Judge::key, "k"}, {Judge::kind, Judge::kPython}, {Judge::seed, 7}}), 2);
+  const Packet python = PacketOf(
+      Make<Judge>(
+          {{Judge::key, "k"}, {Judge::kind, Judge::kPython}, {Judge::seed, 7}, {Judge::with_torch, true}}),
+      2);
   const auto of_python = ReadJudgeRequest(python);
   REQUIRE(of_python.ok());
   CHECK(of_python->source == "class ModelNew: pass");
+  CHECK(of_python->with_torch);
+  CHECK_FALSE(of_python->with_blas);
   CHECK_FALSE(of_python->with_streams);
   CHECK(of_python->extension_fds ==
         std::vector<int>{python.descriptors[2].get(), python.descriptors[3].get()});

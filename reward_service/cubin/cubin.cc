@@ -1,4 +1,4 @@
-#include "reward_service/compiler/cubin.h"
+#include "reward_service/cubin/cubin.h"
 
 #include <elf.h>
 
@@ -198,7 +198,8 @@ absl::StatusOr<int> EmptyKernelsAt(size_t start, std::string* bytes) {
     if (symbol.st_shndx >= sections.size()) return Malformed("a kernel lies in no section");
     const Section& code = sections[symbol.st_shndx];
     RETURN_IF_ERROR(Part(code.data, symbol.st_value, kInstructionBytes, "a kernel").status());
-    bytes->replace(start + code.header.sh_offset + symbol.st_value, kInstructionBytes, kExit, kInstructionBytes);
+    bytes->replace(start + code.header.sh_offset + symbol.st_value, kInstructionBytes, kExit,
+                   kInstructionBytes);
     ++num_kernels;
   }
   return num_kernels;

@@ -1,4 +1,4 @@
-#include "reward_service/compiler/cubin.h"
+#include "reward_service/cubin/cubin.h"
 
 #include <elf.h>
 

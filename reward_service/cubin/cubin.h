@@ -1,7 +1,7 @@
-// What a cubin (the ELF file that ptxas writes for one GPU architecture) says of its kernels, and emptying them. A program
-// has influence on every byte of it, so nothing in it is believed: it is read within bounds or refused.
-#ifndef WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_H_
-#define WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_H_
+// What a cubin (the ELF file that ptxas writes for one GPU architecture) says of its kernels, and emptying them. A
+// program has influence on every byte of it, so nothing in it is believed: it is read within bounds or refused.
+#ifndef WARPSMITH_REWARD_SERVICE_CUBIN_CUBIN_H_
+#define WARPSMITH_REWARD_SERVICE_CUBIN_CUBIN_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "reward_service/compiler/cubin_instructions.h"
+#include "reward_service/cubin/cubin_instructions.h"
 
 namespace warpsmith {
 
@@ -38,10 +38,10 @@ struct CubinFacts {
 absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes);
 
 // Makes every kernel return at once: writes EXIT over its first instruction, in each cubin that lies uncompressed in
-// `bytes`, a library's file or a cubin. Returns the number of kernels. A malformed cubin, which no driver takes, is left
-// as far as it cannot be read.
+// `bytes`, a library's file or a cubin. Returns the number of kernels. A malformed cubin, which no driver takes, is
+// left as far as it cannot be read.
 int EmptyKernels(std::string* bytes);
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_H_
+#endif  // WARPSMITH_REWARD_SERVICE_CUBIN_CUBIN_H_

@@ -1,4 +1,4 @@
-#include "reward_service/referee/process/cuda_libraries.h"
+#include "reward_service/referee/libraries/cuda_libraries.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // What the machine code of a kernel shows, counted by opcode.
-#ifndef WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_INSTRUCTIONS_H_
-#define WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_INSTRUCTIONS_H_
+#ifndef WARPSMITH_REWARD_SERVICE_CUBIN_CUBIN_INSTRUCTIONS_H_
+#define WARPSMITH_REWARD_SERVICE_CUBIN_CUBIN_INSTRUCTIONS_H_
 
 #include <cstddef>
 #include <optional>
@@ -29,4 +29,4 @@ std::optional<InstructionFacts> CountInstructions(std::string_view code, int arc
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_COMPILER_CUBIN_INSTRUCTIONS_H_
+#endif  // WARPSMITH_REWARD_SERVICE_CUBIN_CUBIN_INSTRUCTIONS_H_

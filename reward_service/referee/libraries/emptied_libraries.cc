@@ -1,10 +1,10 @@
-#include "reward_service/referee/emptied_libraries.h"
+#include "reward_service/referee/libraries/emptied_libraries.h"
 
 #include <string>
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "reward_service/compiler/cubin.h"
+#include "reward_service/cubin/cubin.h"
 #include "reward_service/jail/shared_buffer.h"
 
 namespace warpsmith {
@@ -18,9 +18,10 @@ absl::StatusOr<std::vector<UniqueFd>> EmptiedLibraries(const JudgeRequest& reque
   const bool is_native = request.kind == CandidateKind::kNative;
   std::vector<UniqueFd> emptied;
   for (const int fd : is_native ? std::vector{request.library_fd} : request.extension_fds) {
-    ASSIGN_OR_RETURN(std::string bytes, SharedBuffer::ReadText(fd, kLibraryBytesMax));
-    EmptyKernels(&bytes);
-    ASSIGN_OR_RETURN(UniqueFd library, SharedBuffer::SealedText(bytes));
+    absl::StatusOr<std::string> bytes = SharedBuffer::ReadText(fd, kLibraryBytesMax);
+    if (!bytes.ok()) return absl::InternalError(bytes.status().message());  // and no task's fault
+    EmptyKernels(&*bytes);
+    ASSIGN_OR_RETURN(UniqueFd library, SharedBuffer::SealedText(*bytes));
     emptied.push_back(std::move(library));
   }
   return emptied;

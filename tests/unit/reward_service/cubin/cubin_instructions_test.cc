@@ -1,4 +1,4 @@
-#include "reward_service/compiler/cubin_instructions.h"
+#include "reward_service/cubin/cubin_instructions.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Which files of CUDA's libraries jails with a GPU get.
-#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_CUDA_LIBRARIES_H_
-#define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_CUDA_LIBRARIES_H_
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_LIBRARIES_CUDA_LIBRARIES_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_LIBRARIES_CUDA_LIBRARIES_H_
 
 #include <filesystem>
 #include <vector>
@@ -25,4 +25,4 @@ absl::StatusOr<std::vector<std::filesystem::path>> FindBlasLibraries(const std::
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_CUDA_LIBRARIES_H_
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_LIBRARIES_CUDA_LIBRARIES_H_
