@@ -199,9 +199,8 @@ class Reference:
         generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
         return generator.manual_seed(seed % _SEED_MODULUS)
 
-    def _with_state(self, instance: _Instance, parameter_seed: int) -> torch.nn.Module:
+    def _with_state(self, instance: _Instance, state: dict[str, torch.Tensor]) -> torch.nn.Module:
         """The model with a set of parameters, whatever a call before has done to its buffers."""
-        state = self.state(parameter_seed)
         saved = {name: value for name, value in state.items() if name not in instance.weights}
         if saved:
             instance.model.load_state_dict(saved)
@@ -212,7 +211,7 @@ class Reference:
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs in the task's own dtype."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
-        model = self._with_state(self._narrow, parameter_seed)
+        model = self._with_state(self._narrow, self.state(parameter_seed))
         weights = _tensors(self._narrow.weights).values()
         outputs = self._timed_call(model, copies) if self.times_calls else self._call(model, copies)
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values(), *weights]
@@ -237,14 +236,46 @@ class Reference:
         """Outputs of float64 arithmetic where the task allows, else narrow()."""
         if not self.float64:
             return self.narrow(inputs, parameter_seed)
+        return self._computed(inputs, self.state(parameter_seed))
+
+    def _computed(self, inputs: list[Any], state: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Returns outputs in the precision of wide()."""
+        if not self.float64:
+            copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+            return _dense(self._call(self._with_state(self._narrow, state), copies))
         if self._wide is None:
             self._wide = self._widened()
-        model = self._with_state(self._wide, parameter_seed)
+        model = self._with_state(self._wide, state)
         widened = [
             v.to(torch.float64 if v.is_floating_point() else v.dtype, copy=True) if isinstance(v, torch.Tensor) else v
             for v in inputs
         ]
         return _dense(self._call(model, widened))
+
+    def moved(
+        self, inputs: list[Any], parameter_seed: int, seed: int, roundings: float
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Returns outputs as of wide(), of inputs and parameters x that are x (1 + d s) and x (1 - d s), d so many units
+        of roundoff and s a random sign of each element. Tensors of whole numbers stay."""
+        generator = self._generator(seed)
+        state = self.state(parameter_seed)
+        values = [*inputs, *state.values()]
+        memories = {_memory_of(v): v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()}
+        with self._place():
+            steps = {memory: _step(value, roundings, generator) for memory, value in memories.items()}
+
+        def outputs(direction: int) -> list[torch.Tensor]:
+            there = [self._moved(value, steps, direction) for value in values]
+            return self._computed(there[: len(inputs)], dict(zip(state, there[len(inputs) :], strict=True)))
+
+        return outputs(1), outputs(-1)
+
+    def _moved(self, value: Any, steps: dict[Any, torch.Tensor], direction: int) -> Any:
+        step = steps.get(_memory_of(value)) if isinstance(value, torch.Tensor) else None
+        if step is None:
+            return value
+        moved = step * direction + value
+        return moved if self.float64 else moved.to(value.dtype)
 
     def _widened(self) -> _Instance:
         """The model in float64, its constants too."""
@@ -290,6 +321,17 @@ def _without_tf32() -> Iterator[None]:
     finally:
         for place, name, value in before:
             setattr(place, name, value)
+
+
+def _memory_of(value: torch.Tensor) -> tuple[int, torch.Size]:
+    return value.data_ptr(), value.shape
+
+
+def _step(value: torch.Tensor, roundings: float, generator: torch.Generator) -> torch.Tensor:
+    """Returns by how much each element is moved; nowhere where all numbers are whole."""
+    size = torch.where((value == value.round()).all(), 0.0, roundings * torch.finfo(value.dtype).eps / 2)
+    signs = torch.randint(0, 2, value.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
+    return value.double().mul_(signs).mul_(size)
 
 
 def _tensors(places: dict[str, Place]) -> dict[str, torch.Tensor]:
