@@ -91,7 +91,7 @@ struct Tolerance {
   static constexpr NumberField absolute{"absolute", 0, 1e300, 0};
   static constexpr NumberField relative{"relative", 0, 1e300, 0};
   static constexpr NumberField spread{"spread", 0, 1e300, 1};
-  static constexpr NumberField reach{"reach", 1, 1e3, 1};
+  static constexpr NumberField reach{"reach", 1, 1000, 1};
   static constexpr IntegerField outliers_max{"outliers_max", 0, int64_t{1} << 50, 0};
   static constexpr NumberField outlier_error_max{"outlier_error_max", 0, 1e300, 1e300};
   static constexpr NumberField bulk_max{"bulk_max", 0, 1, 1};

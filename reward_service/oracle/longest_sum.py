@@ -10,7 +10,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot")
 # These choose elements, whatever the shapes.
-_CHOICES = ("max", "min", "amax", "amin", "argmax", "argmin", "topk", "sort", "index", "gather", "select", "slice", "where")
+_CHOICES = (
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "topk",
+    "sort",
+    "index",
+    "gather",
+    "select",
+    "slice",
+    "where",
+)
 _ALONG_A_DIMENSION = ("softmax", "cum")
 
 

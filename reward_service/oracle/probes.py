@@ -9,7 +9,8 @@ import torch
 # How far inputs are moved, in units of roundoff: a division, a reciprocal and a scale round three times.
 REACH = 8.0
 # Pairs of moved runs: a pair misses one in seven elements that step behind a sum, four pairs one in 2,000.
-PAIRS_MIN, PAIRS_MAX = 2, 4
+PAIRS_MIN = 2
+PAIRS_MAX = 4
 # Times its own rounding, or the others' movement: an element beyond steps, or is ill-conditioned.
 _CONSPICUOUS = 10.0
 # Elements that tell a deviation, and as many as one is taken from.
@@ -25,7 +26,9 @@ class Probes:
         self.is_real = exact.is_floating_point()
         self.exact = exact.double().reshape(-1)
         self.rounds = rounds
-        self.moves = torch.zeros_like(self.exact)  # mean square: of what one rounding of the inputs changes, or of its own
+        self.moves = torch.zeros_like(
+            self.exact
+        )  # mean square: of what one rounding of the inputs changes, or of its own
         self.jump = torch.zeros_like(self.exact)  # the height of a step within reach
         self._num_pairs = 0
 

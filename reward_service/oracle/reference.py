@@ -255,8 +255,8 @@ class Reference:
     def moved(
         self, inputs: list[Any], parameter_seed: int, seed: int, roundings: float
     ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Returns outputs as of wide(), of inputs and parameters x that are x (1 + d s) and x (1 - d s), d so many units
-        of roundoff and s a random sign of each element. Tensors of whole numbers stay."""
+        """Returns outputs as of wide() for x (1 + d s) and x (1 - d s) in the place of inputs and parameters x: d is so
+        many units of roundoff, s a random sign of each element. Tensors of whole numbers stay."""
         generator = self._generator(seed)
         state = self.state(parameter_seed)
         values = [*inputs, *state.values()]

@@ -29,17 +29,21 @@ _INTRINSIC = 14.0
 _LOOP = 0.5
 # Once one term dominates a sum, equal small addends round alike: at worst u n.
 _DOMINATED_LOOP = 0.25
-# Hardware cuts operands off that Torch rounds to TF32: twice the error, and a bias; bfloat16 errs 8 times as much (NVIDIA,
-# "Accelerating AI Training with NVIDIA TF32 Tensor Cores", 2021: 10 bits of mantissa).
+# Hardware cuts operands off that Torch rounds to TF32: twice the error, and a bias. bfloat16 errs 8 times as much
+# (NVIDIA, "Accelerating AI Training with NVIDIA TF32 Tensor Cores", 2021: 10 bits of mantissa).
 _ROUNDED_NOISE = 5.0
 # Of 10^6 normal errors the largest is 4.9 deviations; saturated softmax and Winograd have longer tails.
 _TAIL = 10.0
 # Where few numbers dominate, so many margins: Winograd spreads the error of one over its tile.
 _DOMINATED_REACH = 8.0
 # The deviation of all errors, over the one that is allowed, and over the reference's own where that is larger.
-_BULK, _DOMINATED_BULK, _MORE_BULK = 1.0, 2.0, 1.5
+_BULK = 1.0
+_DOMINATED_BULK = 2.0
+_MORE_BULK = 1.5
 # Rare jumps scatter between two programs, and have the height of the reference's.
-_MORE_OUTLIERS, _FEW_OUTLIERS, _MORE_HEIGHT = 4.0, 2, 1.25
+_MORE_OUTLIERS = 4.0
+_FEW_OUTLIERS = 2
+_MORE_HEIGHT = 1.25
 _FLIP_SHARE = 0.25
 _SPREAD_SHARE = 1.0 / 8.0
 # Elements of a word: what the dtype rounds off e, in this share of the margin, below the margin's upper 16 bits.
@@ -185,7 +189,7 @@ def _of_integers(run: torch.Tensor, probes: Probes) -> Tolerance:
 
 
 def _numbers(*values: torch.Tensor) -> list[float]:
-    """Returns 0-d tensors as numbers, fetched at once: each wait costs a turn on a GPU that other processes use, too."""
+    """Returns 0-d tensors as numbers, fetched at once: each wait costs a turn on a GPU that is shared."""
     numbers: list[float] = torch.stack([value.double() for value in values]).tolist()
     return numbers
 

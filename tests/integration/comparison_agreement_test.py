@@ -23,7 +23,9 @@ def random_case(generator: torch.Generator, dtype: torch.dtype) -> Case:
     allowed."""
     chance = torch.rand(6, generator=generator, dtype=torch.float64).tolist()
     count = 1 + int(chance[0] ** 3 * 5000)
-    wide = (torch.randn(count, generator=generator, dtype=torch.float64) + 20 * chance[2] ** 4) * 10 ** (4 * chance[1] - 2)
+    wide = (torch.randn(count, generator=generator, dtype=torch.float64) + 20 * chance[2] ** 4) * 10 ** (
+        4 * chance[1] - 2
+    )
     expected = wide.to(dtype)
     probes = Probes(wide, rounds=False)
     probes.jump[: count // 50] = wide.abs().max()

@@ -163,8 +163,8 @@ int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
   int64_t bytes = 0, num_draws = 0;
   for (const auto& other : on_other_inputs_) {  // nothing more than examined
     if (other->kept_in_ == where && on_device_->store().on_gpu())
-      bytes += static_cast<int64_t>(other->verification_pool_.size()) * other->layout_.buffer_bytes() +
-               other->MarginBytes();
+      bytes += static_cast<int64_t>(other->verification_pool_.size()) *
+               (other->layout_.buffer_bytes() + other->layout_.margin_bytes);
   }
   if (kept_in_ == where) {
     num_draws =
@@ -181,7 +181,8 @@ int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
 int64_t PreparedTask::OwnDeviceBytes() const {
   int64_t bytes = 0;
   if (kept_in_ == KeptIn::kDevice) {
-    bytes = (counted_.use_count() - 1) * layout_.buffer_bytes() + MarginBytes();
+    bytes = (counted_.use_count() - 1) * layout_.buffer_bytes() +
+            static_cast<int64_t>(verification_pool_.size()) * layout_.margin_bytes;
   } else if (!other_inputs_) {
     bytes = on_device_->BytesOf(layout_, /*num_draws=*/0, TaskUse::kTiming);
   }

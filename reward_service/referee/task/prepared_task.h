@@ -167,10 +167,6 @@ class PreparedTask {
   // Bytes of the device's memory that its draws have now, those on other inputs too, whoever holds them; where they lie
   // on the host, what its processes and their tensors may have.
   int64_t OwnDeviceBytes() const;
-  // Returns the bytes of margins that draws of verification have.
-  int64_t MarginBytes() const {
-    return static_cast<int64_t>(verification_pool_.size()) * layout_.margin_bytes;
-  }
   absl::StatusOr<std::unique_ptr<ChildProcess>> StartOracle();
   // Starts it, and opens its window in the same turn. `layout`, where it is not null, is what its answer says.
   absl::StatusOr<Packet> LoadOracle(TaskLayout* layout);

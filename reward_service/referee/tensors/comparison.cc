@@ -151,7 +151,8 @@ bool IsWrong(const Tolerance& t, int64_t num_outliers, double outlier_error, dou
 Comparison Compare(const TensorSpec& spec, const Tolerance& tolerance, const ExpectedBytes& expected,
                    const void* actual) {
   return WithType(spec, [&](auto* type) {
-    return CompareAll(spec, tolerance, expected, static_cast<const decltype(type)>(actual));
+    return CompareAll(spec, tolerance, expected,
+                      static_cast<const std::remove_pointer_t<decltype(type)>*>(actual));
   });
 }
 
