@@ -13,7 +13,7 @@ namespace warpsmith::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr int64_t kBlocksMax = 4096;
+constexpr int64_t kBlocksMax = 1024;  // each of their threads adds what it found to one place
 constexpr int64_t kWordBytes = 8;
 
 // PTX, which the driver translates for its GPU. Each thread looks at every so many-th element; what all find is

@@ -34,16 +34,18 @@ class Probes:
 
     def add(self, up: torch.Tensor, down: torch.Tensor) -> None:
         """Adds a pair. Raises RuntimeError where its shape is another."""
-        above, below = (finite(moved.double().reshape(-1) - self.exact) for moved in (up, down))
+        above, below = (difference(moved, self.exact) for moved in (up, down))
         self._num_pairs += 1
         if not self.is_real:
-            self.jump = self.jump.maximum(above.abs_()).maximum(below.abs_())
+            torch.maximum(self.jump, above.abs_().maximum(below.abs_()), out=self.jump)
             return
         second = above + below
-        square = (second * second).div_(6) if self.rounds else above.sub_(below).div_(2 * REACH).square_()
+        if self.rounds:
+            square = second.square_().div_(6)
+        else:
+            square = above.sub_(below).div_(2 * REACH).square_()
+            torch.maximum(self.jump, second.abs_(), out=self.jump)
         self.moves += square.sub_(self.moves).div_(self._num_pairs)
-        if not self.rounds:
-            self.jump = self.jump.maximum(second.abs_())
 
     def are_conspicuous(self, dtype: torch.dtype) -> bool:
         """Returns whether any element of an output of this dtype steps, or moves much more than the others do."""
@@ -54,9 +56,10 @@ class Probes:
         return bool(((self.jump > rounding) | (self.moves > usual)).any())
 
 
-def finite(errors: torch.Tensor) -> torch.Tensor:
-    """Returns `errors`, those that are infinite or no numbers replaced by 0 in place."""
-    return errors.masked_fill_(~torch.isfinite(errors), 0.0)
+def difference(output: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """Returns output - exact, and 0 where that is not finite."""
+    flat = output.reshape(-1)
+    return torch.sub(flat.byte() if flat.dtype == torch.bool else flat, exact).nan_to_num_(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -129,18 +132,15 @@ class Deviations:
         self._unit = unit
         # Where it steps p+ - p- is the height, too.
         smooth = probes.jump <= (self.size * (roundings * unit)).maximum(probes.moves.sqrt().mul_(REACH))
-        self.error = self._error_of(run)
+        self.error = difference(run, self._value).abs_()
         as_run = self.sample.law(self.error.square(), smooth)
-        plain = as_run if unrounded is None else self.sample.law(self._error_of(unrounded).square_(), smooth)
+        plain = as_run if unrounded is None else self.sample.law(difference(unrounded, self._value).square_(), smooth)
         moved = self.sample.law(probes.moves, smooth)
         if probes.rounds:  # r is the truth, and errs as an answer does
             self._noise, self._move, self._moves = moved.times(2), moved.times(0), torch.zeros_like(exact)
         else:
             self._noise, self._move, self._moves = plain, moved, probes.moves
         self._rounded = as_run.maximum(plain) if unrounded is not None else as_run.times(0)
-
-    def _error_of(self, run: torch.Tensor) -> torch.Tensor:
-        return finite(run.double().reshape(-1) - self._value).abs_()
 
     def squares(self, rounded: float) -> torch.Tensor:
         """Returns the square of each element's deviation, at least `rounded` squares of r where TF32 rounds it."""

@@ -274,7 +274,7 @@ class Reference:
         step = steps.get(_memory_of(value)) if isinstance(value, torch.Tensor) else None
         if step is None:
             return value
-        moved = step * direction + value
+        moved = torch.add(value, step, alpha=direction)
         return moved if self.float64 else moved.to(value.dtype)
 
     def _widened(self) -> _Instance:
@@ -331,7 +331,7 @@ def _step(value: torch.Tensor, roundings: float, generator: torch.Generator) -> 
     """Returns by how much each element is moved; nowhere where all numbers are whole."""
     size = torch.where((value == value.round()).all(), 0.0, roundings * torch.finfo(value.dtype).eps / 2)
     signs = torch.randint(0, 2, value.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
-    return value.double().mul_(signs).mul_(size)
+    return torch.mul(value, signs).double() * size
 
 
 def _tensors(places: dict[str, Place]) -> dict[str, torch.Tensor]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import messages
 import torch
-from probes import BUCKET, Deviations, Probes, Sample
+from probes import BUCKET, Deviations, Probes, Sample, difference
 
 # Functions that err by up to 8 units in the last place, where sums are made in the output's own precision.
 _INTRINSIC = 14.0
@@ -177,7 +177,7 @@ def exact_tolerance(
 
 def _of_integers(run: torch.Tensor, probes: Probes) -> Tolerance:
     """Returns that of integers and booleans: a margin reaches as far as e, r and all probes differ."""
-    flips = (run.double().reshape(-1) - probes.exact).abs_()
+    flips = difference(run, probes.exact).abs_()
     margin = probes.jump.maximum(flips)
     num_flips, num_steps = _numbers((flips > 0).sum(), (margin > 0).sum())
     return Tolerance(

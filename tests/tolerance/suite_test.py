@@ -20,5 +20,5 @@ def test_verdicts_are_right(task) -> None:  # noqa: ANN001
     assert failures.num_honest > 1 and failures.num_wrong > 1
 
 
-def test_there_are_seventy_tasks() -> None:
-    assert len({task.name for task in TASKS}) == len(TASKS) == 70
+def test_tasks_have_names_of_their_own() -> None:
+    assert len({task.name for task in TASKS}) == len(TASKS) > 50
