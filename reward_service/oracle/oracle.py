@@ -280,9 +280,10 @@ class Oracle:
         unrounded = self.reference.unrounded(inputs, parameter_seed) if self._rounds else [None] * len(wide)
         total = Sum(self._length, dominated=style == "outliers")
         probes = self._probes(inputs, parameter_seed, wide)
+        flips = [usual.steps for usual in self._usual] or [False] * len(wide)
         tolerances = [
-            exact_tolerance(*parts, total, variation)
-            for *parts, variation in zip(narrow, unrounded, probes, variations, strict=True)
+            exact_tolerance(*parts, total, variation, flips=may_flip)
+            for *parts, variation, may_flip in zip(narrow, unrounded, probes, variations, flips, strict=True)
         ]
         return [output.to(dtype) for output, dtype in zip(wide, self._dtypes, strict=True)], tolerances
 

@@ -126,12 +126,19 @@ class Tolerance:
 
 
 def exact_tolerance(
-    run: torch.Tensor, unrounded: torch.Tensor | None, probes: Probes, total: Sum, variation: float | None = None
+    run: torch.Tensor,
+    unrounded: torch.Tensor | None,
+    probes: Probes,
+    total: Sum,
+    variation: float | None = None,
+    *,
+    flips: bool = False,
 ) -> Tolerance:
     """Returns the tolerance of one output of an exact draw, with margins. `run` is r; `unrounded` r', None where it is
-    no other; `variation` the spread of a single number, which shows over draws alone."""
+    no other; `variation` the spread of a single number, which shows over draws alone; `flips` says that integers did
+    so in another draw."""
     if not probes.is_real or not run.numel():
-        return _of_integers(run, probes)
+        return _of_integers(run, probes, flips)
     unit = torch.finfo(run.dtype).eps / 2
     factor = total.factor(unit)
     found = Deviations(probes, run, unrounded, unit, factor)
@@ -175,13 +182,13 @@ def exact_tolerance(
     )
 
 
-def _of_integers(run: torch.Tensor, probes: Probes) -> Tolerance:
+def _of_integers(run: torch.Tensor, probes: Probes, may_flip: bool) -> Tolerance:
     """Returns that of integers and booleans: a margin reaches as far as e, r and all probes differ."""
     flips = difference(run, probes.exact).abs_()
     margin = probes.jump.maximum(flips)
     num_flips, num_steps = _numbers((flips > 0).sum(), (margin > 0).sum())
     return Tolerance(
-        outliers_max=int(_FEW_OUTLIERS + _FLIP_SHARE * num_flips) if num_steps else 0,
+        outliers_max=int(_FEW_OUTLIERS + _FLIP_SHARE * num_flips) if num_steps or may_flip else 0,
         outlier_share=num_flips / max(1, margin.numel()),
         steps=num_steps > 0,
         words=_words(probes.exact, run.dtype, margin, torch.zeros_like(margin, dtype=torch.bool)),

@@ -120,12 +120,18 @@ def draw_all(task: Task, seed: int) -> list[Drawn]:
             continue
         made.append((style, inputs, exact, runs, plain, _probed(task, inputs, exact, runs, generator)))
     variations = _variations([exact for _, _, exact, *_ in made])
+    flips = [
+        any(bool(found.jump.any()) for found in of_output) for of_output in zip(*[m[-1] for m in made], strict=True)
+    ]
     draws = []
     for style, inputs, exact, runs, plain, probes in made:
         unrounded = [None] * len(runs) if task.run is None else plain
         total = Sum(length, dominated=style == "outliers")
-        parts = zip(runs, unrounded, probes, variations, strict=True)
-        tolerances = [exact_tolerance(run, other, found, total, variation) for run, other, found, variation in parts]
+        parts = zip(runs, unrounded, probes, variations, flips, strict=True)
+        tolerances = [
+            exact_tolerance(run, other, found, total, variation, flips=may_flip)
+            for run, other, found, variation, may_flip in parts
+        ]
         expected = [e.to(run.dtype) for e, run in zip(exact, runs, strict=True)]
         draws.append(Drawn(style, inputs, expected, runs, tolerances))
     return draws

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace warpsmith {
 namespace {
@@ -78,9 +79,9 @@ Deviation DeviationOf(const Tolerance& t, const ExpectedBytes& expected, const S
 }
 
 template <typename Stored>
-std::string Text(Stored value) {
+std::string Text(Stored value, int digits) {
   if constexpr (std::is_integral_v<Stored>) return absl::StrCat(int64_t{value});
-  return absl::StrCat(ToDouble(value));
+  return absl::StrFormat("%.*g", digits, ToDouble(value));
 }
 
 template <typename Stored>
@@ -163,8 +164,9 @@ std::string DescribeDifference(const TensorSpec& spec, int64_t index, const void
     const Stored& wanted = *static_cast<const Stored*>(expected);
     const Stored& got = *static_cast<const Stored*>(actual);
     const bool unwritten = !std::is_integral_v<Stored> && IsPoison(got);
-    return absl::StrCat(IndexName(spec.shape, index), ": ", unwritten ? "never written" : Text(got),
-                        ", expected ", Text(wanted));
+    const int digits = Text(got, 6) == Text(wanted, 6) ? 17 : 6;
+    return absl::StrCat(IndexName(spec.shape, index), ": ", unwritten ? "never written" : Text(got, digits),
+                        ", expected ", Text(wanted, digits));
   });
 }
 

@@ -101,6 +101,9 @@ def test_integers_are_equal_but_where_a_probe_flips() -> None:
     expected, tolerance = tolerance_of(lambda t: torch.floor(t).long(), torch.tensor([0.5, 3.5, 7.2]))
     assert tolerance.passes(expected.clone(), expected)
     assert not tolerance.passes(expected + torch.tensor([0, 1, 0]), expected)
+    probes = Probes(expected, rounds=False)
+    assert exact_tolerance(expected, None, probes, Sum(1)).outliers_max == 0
+    assert exact_tolerance(expected, None, probes, Sum(1), flips=True).outliers_max == 2
 
 
 def rounded(values: torch.Tensor, mantissa_bits: int) -> torch.Tensor:

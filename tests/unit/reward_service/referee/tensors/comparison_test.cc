@@ -56,6 +56,11 @@ TEST_CASE("the first difference names output index, value and expectation") {
   CHECK(result.first_difference == "[1, 0]: 0.25, expected 3");
 }
 
+TEST_CASE("numbers that look the same are told with all their digits") {
+  const Comparison result = CompareAs<double>(Spec(2, 64, {1}), {}, {1}, {1 + 0x1p-30});
+  CHECK(result.first_difference == "[0]: 1.0000000009313226, expected 1");
+}
+
 TEST_CASE("NaN and infinity are wrong and counted as not finite") {
   const std::vector<float> expected = {1, 2};
   const std::vector<float> actual = {std::nanf(""), std::numeric_limits<float>::infinity()};
