@@ -91,11 +91,11 @@ def product(a: Tensor, b: Tensor, *, fused: bool = False, accumulator: torch.dty
 
 def split_k(a: Tensor, b: Tensor, parts: int, partial: torch.dtype | None = None) -> Tensor:
     """By parts of k, whose sums may be stored in a narrow dtype."""
-    total = None
-    for x, y in zip(a.chunk(parts, -1), b.chunk(parts, -2), strict=True):
-        term = x @ y if partial is None else (x.float() @ y.float()).to(partial).float()
-        total = term if total is None else total + term
-    return total
+    terms = [
+        x @ y if partial is None else (x.float() @ y.float()).to(partial).float()
+        for x, y in zip(a.chunk(parts, -1), b.chunk(parts, -2), strict=True)
+    ]
+    return sum(terms[1:], terms[0])
 
 
 def online_softmax(x: Tensor, block: int, exp=torch.exp) -> Tensor:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.tolerance.suite import TASKS, Failures, judge
+from tests.tolerance.task import Task
 
 # The narrowest verdicts, and one of each kind.
 _CHOSEN = {
@@ -25,7 +26,7 @@ _CHOSEN = {
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task.name in _CHOSEN], ids=lambda task: task.name)
-def test_verdicts_are_right(task) -> None:  # noqa: ANN001
+def test_verdicts_are_right(task: Task) -> None:
     torch.set_num_threads(1)
     failures = Failures()
     judge(task, 1, failures)

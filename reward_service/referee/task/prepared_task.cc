@@ -161,8 +161,9 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawR
 
 int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
   int64_t bytes = 0, num_draws = 0;
+  if (!on_device_->store().on_gpu()) return 0;
   for (const auto& other : on_other_inputs_) {  // nothing more than examined
-    if (other->kept_in_ == where && on_device_->store().on_gpu())
+    if (other->kept_in_ == where)
       bytes += static_cast<int64_t>(other->verification_pool_.size()) *
                (other->layout_.buffer_bytes() + other->layout_.margin_bytes);
   }
