@@ -236,21 +236,19 @@ class Reference:
         """Outputs of float64 arithmetic where the task allows, else narrow()."""
         if not self.float64:
             return self.narrow(inputs, parameter_seed)
-        return self._computed(inputs, self.state(parameter_seed))
+        return self._computed([self._copy(value) for value in inputs], self.state(parameter_seed))
 
-    def _computed(self, inputs: list[Any], state: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-        """Returns outputs in the precision of wide()."""
-        if not self.float64:
-            copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
-            return _dense(self._call(self._with_state(self._narrow, state), copies))
-        if self._wide is None:
+    def _copy(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return value.to(torch.float64 if self.float64 and value.is_floating_point() else value.dtype, copy=True)
+
+    def _computed(self, copies: list[Any], state: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Returns outputs in the precision of wide(); `copies` are the model's to change."""
+        if self.float64 and self._wide is None:
             self._wide = self._widened()
-        model = self._with_state(self._wide, state)
-        widened = [
-            v.to(torch.float64 if v.is_floating_point() else v.dtype, copy=True) if isinstance(v, torch.Tensor) else v
-            for v in inputs
-        ]
-        return _dense(self._call(model, widened))
+        instance = self._wide if self.float64 and self._wide is not None else self._narrow
+        return _dense(self._call(self._with_state(instance, state), copies))
 
     def moved(
         self, inputs: list[Any], parameter_seed: int, seed: int, roundings: float
@@ -273,7 +271,7 @@ class Reference:
     def _moved(self, value: Any, steps: dict[Any, torch.Tensor], direction: int) -> Any:
         step = steps.get(_memory_of(value)) if isinstance(value, torch.Tensor) else None
         if step is None:
-            return value
+            return self._copy(value)
         moved = torch.add(value, step, alpha=direction)
         return moved if self.float64 else moved.to(value.dtype)
 
