@@ -15,24 +15,31 @@
 
 namespace warpsmith::cuda {
 
-// Of elements: an element c is right for e when |c - e| <= absolute + relative |e - centre| + rounding |e|, in double
-// precision; a NaN is never right.
+// How far elements may lie from what is expected, in double precision: see Tolerance in referee/tensors/comparison.h.
 struct Bounds {
   double absolute = 0;
   double relative = 0;
-  double rounding = 0;
-  double centre = 0;
+  double reach = 1;
+};
+
+// What elements should be, and a word an element with its margin; 0: there are none.
+struct Expected {
+  Address elements = 0;
+  Address margins = 0;
 };
 
 // As the kernels lay it out.
 struct Differences {
-  int64_t num_wrong = 0;
+  int64_t num_outliers = 0;
   double max_absolute_error = 0;  // over finite ones
-  // Of those that are wrong, of numbers alone: no number or infinite, but for those whose bits are all set; and these.
+  // Of outliers, of numbers alone: no number or infinite, but for those whose bits are all set; and these.
   int64_t num_non_finite = 0;
   int64_t num_all_bits = 0;
-  // How many elements there are from the first that is wrong to the end; 0 where none is.
-  int64_t num_from_first_wrong = 0;
+  // How many elements there are from the first outlier to the end; 0 where there is none.
+  int64_t num_from_first_outlier = 0;
+  double outlier_error = 0;  // the largest; infinite where it is no number
+  double squares = 0;        // the sum of min(1, error / margin)^2, over so many elements
+  int64_t num_squares = 0;
 };
 
 // Where the elements of a tensor lie: extents, the outermost first, and how far apart their elements are, in elements.
@@ -53,7 +60,7 @@ class TensorKernels {
 
   // Compares so many elements, one behind the other.
   absl::StatusOr<Differences> CompareReals(RealType type, int64_t num_elements, const Bounds& bounds,
-                                           Address expected, Address actual);
+                                           const Expected& expected, Address actual);
   // Copies elements of 1, 2, 4 or 8 bytes from their places to `to`, one behind the other in row-major order. Does not
   // wait: what is compared afterwards is what was copied. UNIMPLEMENTED for others.
   absl::Status Gather(int64_t element_bytes, Places places, Address from, Address to);
@@ -63,7 +70,7 @@ class TensorKernels {
  private:
   explicit TensorKernels(const GpuContext* context) : context_(context) {}
   absl::StatusOr<Differences> Launch(Function kernel, int64_t num_elements, const Bounds& bounds,
-                                     Address expected, Address actual);
+                                     Expected expected, Address actual);
 
   const GpuContext* const context_;
   std::map<RealType, Function> reals_;

@@ -131,6 +131,19 @@ def move(model: Any) -> Any:
     return model.cuda() if isinstance(model, torch.nn.Module) else model
 
 
+def mark() -> torch.cuda.Event:
+    """Marks this place among the work of the GPU."""
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def milliseconds(begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
+    """Returns the time between two marks, when the GPU has reached both."""
+    end.synchronize()
+    return begin.elapsed_time(end)
+
+
 def take_turn() -> None:
     """Writes something on the GPU, before a program does: a GPU takes 120 us to change hands, and some of what a first
     call costs its process hides behind that. Calls that do nothing have their turn, too, which is subtracted from every

@@ -89,13 +89,16 @@ struct Tensor {
   static constexpr Trusted<int64_t> offset{"offset"};  // from the referee alone: into the shared memory
 };
 
-// What may lie between an output and its expected value: see oracle/tolerance.py.
+// How far an output of a draw may lie from what is expected: see referee/tensors/comparison.h.
 struct Tolerance {
   static constexpr NumberField absolute{"absolute", 0, 1e300, 0};
-  static constexpr NumberField relative{"relative", 0, 1, 0};
-  static constexpr NumberField rounding{"rounding", 0, 1, 0};
-  static constexpr NumberField centre{"centre", -1e300, 1e300, 0};
+  static constexpr NumberField relative{"relative", 0, 1e300, 0};
   static constexpr NumberField spread{"spread", 0, 1e300, 1};
+  static constexpr NumberField reach{"reach", 1, 1000, 1};
+  static constexpr IntegerField outliers_max{"outliers_max", 0, int64_t{1} << 50, 0};
+  static constexpr NumberField outlier_error_max{"outlier_error_max", 0, 1e300, 1e300};
+  static constexpr NumberField bulk_max{"bulk_max", 0, 1, 1};
+  static constexpr BooleanField margins{"margins"};  // they lie behind the outputs
 };
 
 struct Load : ToOracle {
@@ -123,8 +126,8 @@ struct Loaded : ToReferee {
 
 struct Window : ToOracle {
   static constexpr char op[] = "window";
-  static constexpr Trusted<std::vector<int64_t>> input_offsets{"input_offsets"};  // inputs, then parameters
-  static constexpr Trusted<std::vector<int64_t>> output_offsets{"output_offsets"};
+  static constexpr Trusted<std::vector<int64_t>> input_offsets{"input_offsets"};    // inputs, then parameters
+  static constexpr Trusted<std::vector<int64_t>> output_offsets{"output_offsets"};  // then margins
   static constexpr Trusted<int64_t> input_bytes{"input_bytes"};
   static constexpr Trusted<int64_t> output_bytes{"output_bytes"};  // of a slot, as input_bytes
   static constexpr Trusted<int64_t> num_slots{"num_slots"};

@@ -93,13 +93,16 @@ def _tensors(received: list[Any]) -> list[Tensor]:
 
 @dataclass
 class Tolerance:
-    """Of one output: see tolerance.py."""
+    """Of one output: see messages.h."""
 
     absolute: float
     relative: float
-    rounding: float
-    centre: float
     spread: float
+    reach: float
+    outliers_max: int
+    outlier_error_max: float
+    bulk_max: float
+    margins: bool
 
 
 @dataclass

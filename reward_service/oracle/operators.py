@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import gpu_tensors
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -46,11 +47,7 @@ class _Clock(TorchDispatchMode):
         return result
 
     def _now(self) -> Any:
-        if not self._on_gpu:
-            return time.perf_counter_ns()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
+        return gpu_tensors.mark() if self._on_gpu else time.perf_counter_ns()
 
     def share(self) -> float:
         """Returns the products' share of the time of all operators; 0 where there were none."""
@@ -58,10 +55,8 @@ class _Clock(TorchDispatchMode):
             return 0.0
         if all(is_product for is_product, _, _ in self._intervals):
             return 1.0
-        if self._on_gpu:
-            torch.cuda.synchronize()
         took = [
-            (is_product, begin.elapsed_time(end) if self._on_gpu else end - begin)
+            (is_product, gpu_tensors.milliseconds(begin, end) if self._on_gpu else end - begin)
             for is_product, begin, end in self._intervals
         ]
         return sum(each for is_product, each in took if is_product) / max(sum(each for _, each in took), 1e-9)

@@ -14,10 +14,13 @@ import gpu_tensors
 import packet
 import tensors
 import torch
+from longest_sum import LongestSum
 from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
+from operators import OperatorFacts
+from probes import PAIRS_MAX, PAIRS_MIN, REACH, Probes
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference, same_bits
-from tolerance import Noise, Tolerance, indistinguishable, tolerance_of
+from tolerance import Sum, Tolerance, exact_tolerance, indistinguishable
 
 # The tensor of a description in some memory.
 _View = Callable[[Tensor], torch.Tensor]
@@ -95,7 +98,8 @@ class Oracle:
         self._inputs: list[Tensor] = []
         self._outputs: list[Tensor] = []
         self._dtypes: list[torch.dtype] = []
-        self._noise: list[Noise] = []  # the largest that was seen, by output
+        self._usual: list[Tolerance] = []  # by size alone, the largest that were seen, by output
+        self._length = 1  # of the longest sum
         self._rounds = False  # whether TF32 makes its outputs others
         # By style and whether parameters are the model's own: the standard deviation over draws, by output.
         self._variations: dict[tuple[str, bool], list[float | None]] = {}
@@ -120,7 +124,8 @@ class Oracle:
         if not _finite(narrow):
             raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
         self._rounds = self._on_gpu and self._rounds_operands(inputs, narrow)
-        wide = self._choose_precision(inputs, narrow)
+        self._length = self._longest_sum(inputs)
+        self._choose_precision(inputs, narrow)
         self._dtypes = [output.dtype for output in narrow]
         others = reference.inputs(_PROBE_SEEDS[1], "own")
         self._inputs, self._outputs = ([tensors.describe(value) for value in values] for values in (inputs, narrow))
@@ -130,10 +135,10 @@ class Oracle:
             raise InvalidTask(
                 "inputs are the same tensors under every seed: draw them in get_inputs(), by torch.randn() say"
             )
-        self._check_probes(inputs, others, wide, narrow)
+        self._check_probes(inputs, others, narrow)
         if self._beside_others:
             self._call_again(inputs)
-        operators = reference.operator_facts(inputs)
+        operators = self._operator_facts(inputs)
         reference.is_examined = True
         reference.check_unpatched()
         state = reference.state(parameter_seed)
@@ -172,8 +177,26 @@ class Oracle:
             self._believe_refusal(error)
             return False
 
-    def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:
-        """float64 when the reference runs in it and means the same there. The outputs in the precision chosen."""
+    def _longest_sum(self, inputs: list[Any]) -> int:
+        """Returns how many terms it has; as far as it was seen, where the reference cannot be watched."""
+        sums = LongestSum()
+        try:
+            with sums:
+                self.reference.narrow(inputs, 0)
+        except Exception as error:  # noqa: BLE001 - an operator may refuse to be watched
+            self._believe_refusal(error)
+        return sums.length
+
+    def _operator_facts(self, inputs: list[Any]) -> OperatorFacts:
+        """Returns what is known of its operators; the least, where the reference cannot be watched."""
+        try:
+            return self.reference.operator_facts(inputs)
+        except Exception as error:  # noqa: BLE001 - an operator may refuse to be watched
+            self._believe_refusal(error)
+            return OperatorFacts(product_share=0.0, moves_data=True)
+
+    def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> None:
+        """Chooses float64 when the reference runs in it and means the same there."""
         try:
             wide = self.reference.wide(inputs, 0)
             same = len(wide) == len(narrow) and all(
@@ -182,18 +205,15 @@ class Oracle:
             )
         except Exception as error:  # noqa: BLE001 - a reference may insist on its dtype in any way
             self._believe_refusal(error)
-            wide, same = narrow, False
+            same = False
         self.reference.float64 = same
-        return wide if same else narrow
 
-    def _check_probes(
-        self, inputs: list[Any], others: list[Any], wide: list[torch.Tensor], narrow: list[torch.Tensor]
-    ) -> None:
+    def _check_probes(self, inputs: list[Any], others: list[Any], narrow: list[torch.Tensor]) -> None:
         """Answers that need no work must not pass."""
         variations = self._variations_of("own", 0, narrow)
-        expected, tolerances = self._with_tolerances(inputs, wide, narrow, variations, self._unrounded(inputs, 0))
+        expected, tolerances = self.expected(inputs, 0, "own")
         other, other_tolerances = self.expected(others, 0, "own")
-        self._noise = [a.noise.or_more(b.noise) for a, b in zip(tolerances, other_tolerances, strict=True)]
+        self._usual = [a.or_more(b) for a, b in zip(tolerances, other_tolerances, strict=True)]
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
         # Of single numbers one or the other draw comes near by chance.
         more = self._samples("own", 0) if any(v is not None for v in variations) else []
@@ -221,41 +241,38 @@ class Oracle:
     def expected(
         self, inputs: list[Any], parameter_seed: int, style: str, *, exact: bool = True
     ) -> tuple[list[torch.Tensor], list[Tolerance]]:
-        """Outputs in the task's dtype and their tolerances. Exact ones are of float64 arithmetic, beside which the
-        error of the task's dtype shows; the others have the largest that was seen."""
-        call = self.reference.wide if exact else self.reference.narrow
-        wide = call(inputs, parameter_seed)
-        narrow = self.reference.narrow(inputs, parameter_seed) if exact else None
-        unrounded = self._unrounded(inputs, parameter_seed) if exact else None
-        return self._with_tolerances(inputs, wide, narrow, self._variations_of(style, parameter_seed, wide), unrounded)
-
-    def _unrounded(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor] | None:
-        return self.reference.unrounded(inputs, parameter_seed) if self._rounds else None
-
-    def _with_tolerances(
-        self,
-        inputs: list[Any],
-        wide: list[torch.Tensor],
-        narrow: list[torch.Tensor] | None,
-        variations: list[float | None],
-        unrounded: list[torch.Tensor] | None,
-    ) -> tuple[list[torch.Tensor], list[Tolerance]]:
-        """`wide` in the task's dtype, and tolerances whose noise is that of `narrow` and `unrounded`, or else the
-        largest known."""
-        work = sum(v.numel() for v in inputs if isinstance(v, torch.Tensor))
+        """Returns outputs in the task's dtype and their tolerances. Exact ones are of float64 arithmetic, beside which
+        the error of the task's dtype shows; the others have the largest that were seen."""
+        narrow = self.reference.narrow(inputs, parameter_seed)
+        variations = self._variations_of(style, parameter_seed, narrow)
+        if not exact:
+            known = zip(self._usual, narrow, variations, strict=True)
+            return narrow, [usual.of_draw(run, variation) for usual, run, variation in known]
+        wide = self.reference.wide(inputs, parameter_seed)
+        unrounded = self.reference.unrounded(inputs, parameter_seed) if self._rounds else [None] * len(wide)
+        total = Sum(self._length, dominated=style == "outliers")
+        probes = self._probes(inputs, parameter_seed, wide)
+        flips = [usual.steps for usual in self._usual] or [False] * len(wide)
         tolerances = [
-            tolerance_of(
-                output,
-                self._dtypes[index],
-                None if narrow is None else narrow[index],
-                None if narrow is not None else self._noise[index],
-                work,
-                variations[index],
-                None if unrounded is None else unrounded[index],
-            )
-            for index, output in enumerate(wide)
+            exact_tolerance(*parts, total, variation, flips=may_flip)
+            for *parts, variation, may_flip in zip(narrow, unrounded, probes, variations, flips, strict=True)
         ]
         return [output.to(dtype) for output, dtype in zip(wide, self._dtypes, strict=True)], tolerances
+
+    def _probes(self, inputs: list[Any], parameter_seed: int, wide: list[torch.Tensor]) -> list[Probes]:
+        """Returns what moved inputs make of each output: nothing more, where the reference refuses them."""
+        found = [Probes(output, rounds=not self.reference.float64) for output in wide]
+        for number in range(PAIRS_MAX):
+            if number == PAIRS_MIN and not any(map(Probes.are_conspicuous, found, self._dtypes)):
+                break
+            try:
+                pair = self.reference.moved(inputs, parameter_seed, _PROBE_SEEDS[0] + number, REACH)
+                for probes, up, down in zip(found, *pair, strict=True):
+                    probes.add(up, down)
+            except Exception as error:  # noqa: BLE001 - a reference may refuse what its inputs are not
+                self._believe_refusal(error)
+                break
+        return found
 
     def open_window(self, window: Window, descriptors: list[int]) -> Open:
         """Takes the memory where draws go: inputs and parameters by the first descriptor, outputs by the second."""
@@ -293,7 +310,8 @@ class Oracle:
             self._believe_refusal(error)
             return Unusable()
         values = inputs + list(self.reference.state(parameter_seed).values())
-        for (view, offsets, num_bytes), content in zip(self._window, (values, outputs), strict=True):
+        margins = [tolerance.words for tolerance in tolerances]
+        for (view, offsets, num_bytes), content in zip(self._window, (values, outputs + margins), strict=True):
             start = request.slot * num_bytes
             _write(view, content, [start + offset for offset in offsets])
         # Numbers that are finite may still spread wider than their dtype can say. This waits for what was written, too.
@@ -301,7 +319,8 @@ class Oracle:
             if is_own:
                 raise InvalidTask("the reference returns NaN, infinity or what adds up to them for inputs of its own")
             return Unusable()
-        self._noise = [old.or_more(new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
+        if style == "own" and request.exact:
+            self._usual = [old.or_more(new) for old, new in zip(self._usual, tolerances, strict=True)]
         if self._on_gpu:
             gpu_tensors.await_done()
         return Drawn([tolerance.message() for tolerance in tolerances])
@@ -319,6 +338,8 @@ def _check_alike(what: str, values: list[Any], specs: list[Tensor]) -> None:
 
 def _write(view: _View, values: list[Any], offsets: list[int]) -> None:
     for value, offset in zip(values, offsets, strict=True):
+        if value is None:  # no margins
+            continue
         place = view(replace(tensors.describe(value), offset=offset))
         place.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=place.dtype))
 

@@ -219,9 +219,9 @@ class Reference:
         generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
         return generator.manual_seed(seed % _SEED_MODULUS)
 
-    def _with_state(self, model: torch.nn.Module, parameter_seed: int) -> torch.nn.Module:
+    def _with_state(self, model: torch.nn.Module, state: dict[str, torch.Tensor]) -> torch.nn.Module:
         """The model with a set of parameters, whatever a call before has done to its buffers."""
-        saved = {name: value for name, value in self.state(parameter_seed).items() if name not in self._weights}
+        saved = {name: value for name, value in state.items() if name not in self._weights}
         if saved:
             model.load_state_dict(saved)
         return model
@@ -229,7 +229,7 @@ class Reference:
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs in the task's own dtype."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
-        model = self._with_state(self._narrow, parameter_seed)
+        model = self._with_state(self._narrow, self.state(parameter_seed))
         weights = _tensors(self._weights).values()
         is_timed = self._on_gpu and not self.is_examined
         outputs = self._timed_call(model, copies) if is_timed else self._call(model, copies)
@@ -249,7 +249,7 @@ class Reference:
     def operator_facts(self, inputs: list[Any]) -> OperatorFacts:
         """Returns what is known of the operators of a call."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
-        model = self._with_state(self._narrow, 0)
+        model = self._with_state(self._narrow, self.state(0))
         return operator_facts(lambda: self._call(model, copies), on_gpu=self._on_gpu)
 
     def check_kept(self) -> None:
@@ -271,14 +271,44 @@ class Reference:
         """Outputs of float64 arithmetic where the task allows, else narrow()."""
         if not self.float64:
             return self.narrow(inputs, parameter_seed)
-        if self._wide is None:
+        return self._computed([self._copy(value) for value in inputs], self.state(parameter_seed))
+
+    def _copy(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return value.to(torch.float64 if self.float64 and value.is_floating_point() else value.dtype, copy=True)
+
+    def _computed(self, copies: list[Any], state: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Returns outputs in the precision of wide(); `copies` are the model's to change."""
+        if self.float64 and self._wide is None:
             self._wide = self._widened()
-        model = self._with_state(self._wide, parameter_seed)
-        widened = [
-            v.to(torch.float64 if v.is_floating_point() else v.dtype, copy=True) if isinstance(v, torch.Tensor) else v
-            for v in inputs
-        ]
-        return _dense(self._call(model, widened))
+        model = self._wide if self.float64 and self._wide is not None else self._narrow
+        return _dense(self._call(self._with_state(model, state), copies))
+
+    def moved(
+        self, inputs: list[Any], parameter_seed: int, seed: int, roundings: float
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Returns outputs as of wide() for x (1 + d s) and x (1 - d s) in the place of inputs and parameters x: d is so
+        many units of roundoff, s a random sign of each element. Tensors of whole numbers stay."""
+        generator = self._generator(seed)
+        state = self.state(parameter_seed)
+        values = [*inputs, *state.values()]
+        memories = {_memory_of(v): v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()}
+        with self._place():
+            steps = {memory: _step(value, roundings, generator) for memory, value in memories.items()}
+
+        def outputs(direction: int) -> list[torch.Tensor]:
+            there = [self._moved(value, steps, direction) for value in values]
+            return self._computed(there[: len(inputs)], dict(zip(state, there[len(inputs) :], strict=True)))
+
+        return outputs(1), outputs(-1)
+
+    def _moved(self, value: Any, steps: dict[Any, torch.Tensor], direction: int) -> Any:
+        step = steps.get(_memory_of(value)) if isinstance(value, torch.Tensor) else None
+        if step is None:
+            return self._copy(value)
+        moved = torch.add(value, step, alpha=direction)
+        return moved if self.float64 else moved.to(value.dtype)
 
     def _widened(self) -> torch.nn.Module:
         """The model in float64, its constants too."""
@@ -323,6 +353,17 @@ def _without_tf32() -> Iterator[None]:
     finally:
         for place, name, value in before:
             setattr(place, name, value)
+
+
+def _memory_of(value: torch.Tensor) -> tuple[int, torch.Size]:
+    return value.data_ptr(), value.shape
+
+
+def _step(value: torch.Tensor, roundings: float, generator: torch.Generator) -> torch.Tensor:
+    """Returns by how much each element is moved; nowhere where all numbers are whole."""
+    size = torch.where((value == value.round()).all(), 0.0, roundings * torch.finfo(value.dtype).eps / 2)
+    signs = torch.randint(0, 2, value.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
+    return torch.mul(value, signs).double() * size
 
 
 def _tensors(places: dict[str, Place]) -> dict[str, torch.Tensor]:

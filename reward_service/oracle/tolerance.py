@@ -1,168 +1,221 @@
-"""How far an answer may lie from the reference, from dtype, accumulation length and the output's own spread.
+"""How far an answer may lie from the reference: as far as the reference itself errs on elements of that size.
 
-An element c is right for an expected e when |c - e| <= absolute + relative |e - centre| + rounding |e|, where centre
-and spread are mean and standard deviation of the expected output. Everything scales with the spread: an output of
-softmax near 1e-4 is checked as sharply as one near 1, and a constant equal to the mean never passes.
+Of an exact draw the oracle has e, the reference in float64; r, as the task runs; r', the same without TF32; and pairs
+p+ and p- of float64 runs whose inputs and parameters are moved by a few roundings, up and down. With u half an epsilon
+of the output's dtype, the deviation that an element may have is
 
-A plain loop that adds n terms of one sign in float rounds n partial sums, on average half as large as the result: its
-error is a random walk of standard deviation eps sqrt(n) |sum| / 6. Six of them are allowed, but never more than the
-share of the spread that _SPREAD_SHARE states: beyond that a plain loop is as wrong as an answer for other inputs.
+    s = F sqrt((u size)^2 + noise^2 + move^2),  F = 1 + (a / u) (14 + sqrt(n) / 2),  a = min(u, 2^-24)
 
-The spread of a single number shows over draws of other inputs alone. Its own size stands for it, and what is allowed is
-at most that share of its standard deviation over draws.
+where size is |e|, or the median where that is larger; noise the error of r' on elements of that size; move what one
+rounding of the inputs changes; and n the longest sum in the reference. p+ + p- - 2 e is near zero where the reference
+is smooth, and its height where it steps. An element's margin is 10 s and that height: errors beyond are outliers. As
+most errors are much smaller, the mean of (error / margin)^2 is bounded, too, but for elements that step.
+
+A draw that is not exact has r alone: its margins follow from the size of an element, as on the exact draws before.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import messages
 import torch
+from probes import BUCKET, Deviations, Probes, Sample, difference
 
-# Shares of the spread. Narrow dtypes: four units in the last place.
-_RELATIVE_MIN = 2e-4
-_RELATIVE_ULPS = 4.0
-# Sums in another order: a few units in the last place of each of sqrt(length) partial sums.
-_ACCUMULATION_ULPS = 4.0
-# Multiples of the error that the reference itself makes in the task's dtype: other orders of its sums make others.
-_NOISE_FACTOR = 16.0
-# Of the error that it makes with operands rounded to TF32. Other orders of its sums change little of that error. A
-# program may also cut operands off, where the reference rounds them. Products of bfloat16 err more (tolerance_test.py).
-_ROUNDED_NOISE_FACTOR = 4.0
-_ROUNDING_ULPS = 2.0
+# Functions that err by up to 8 units in the last place, where sums are made in the output's own precision.
+_INTRINSIC = 14.0
+# A plain loop over n terms of one sign: a walk of u sqrt(n) / 4, and a bias of addends below half an ulp.
+_LOOP = 0.5
+# Once one term dominates a sum, equal small addends round alike: at worst u n.
+_DOMINATED_LOOP = 0.25
+# Hardware cuts operands off that Torch rounds to TF32: twice the error, and a bias. bfloat16 errs 8 times as much
+# (NVIDIA, "Accelerating AI Training with NVIDIA TF32 Tensor Cores", 2021: 10 bits of mantissa).
+_ROUNDED_NOISE = 5.0
+# Of 10^6 normal errors the largest is 4.9 deviations; saturated softmax and Winograd have longer tails.
+_TAIL = 10.0
+# Where few numbers dominate, so many margins: Winograd spreads the error of one over its tile.
+_DOMINATED_REACH = 8.0
+# The deviation of all errors, over the one that is allowed, and over the reference's own where that is larger.
+_BULK = 1.0
+_DOMINATED_BULK = 2.0
+_MORE_BULK = 1.5
+# Rare jumps scatter between two programs, and have the height of the reference's.
+_MORE_OUTLIERS = 4.0
+_FEW_OUTLIERS = 2
+_MORE_HEIGHT = 1.25
+_FLIP_SHARE = 0.25
 _SPREAD_SHARE = 1.0 / 8.0
-# Elements that are compared first.
-_HEAD = 4096
+# Elements of a word: what the dtype rounds off e, in this share of the margin, below the margin's upper 16 bits.
+_RESIDUAL = 2.0**-18
+_UNBOUNDED = 1e300
 
 
 @dataclass(frozen=True)
-class Noise:
-    """The largest error of the reference over an output's spread: as it runs, and where no operand is rounded to TF32
-    (NVIDIA, "Accelerating AI Training with NVIDIA TF32 Tensor Cores", 2021: 10 bits of mantissa)."""
+class Sum:
+    """What sets how far another order of sums may lie: the longest sum's terms, and whether few of them dominate."""
 
-    as_run: float
-    unrounded: float
+    length: int
+    dominated: bool = False
 
-    def allowed(self) -> float:
-        """How far an answer may be off for it, over the spread."""
-        return max(_NOISE_FACTOR * self.unrounded, _ROUNDED_NOISE_FACTOR * self.as_run)
-
-    def or_more(self, other: Noise) -> Noise:
-        """The larger of both, each way."""
-        return Noise(max(self.as_run, other.as_run), max(self.unrounded, other.unrounded))
+    def factor(self, unit: float) -> float:
+        """Returns F for an output of this unit of roundoff: what is narrower than float is added up in float."""
+        walk = _LOOP * self.length**0.5
+        worst = _DOMINATED_LOOP * self.length if self.dominated else 0.0
+        return 1.0 + min(1.0, 2.0**-24 / unit) * (_INTRINSIC + max(walk, worst))
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """For one output of one draw."""
+    """What an answer may differ from one output of one draw; messages.h says what the referee makes of it."""
 
-    absolute: float
-    relative: float
-    rounding: float
-    centre: float
-    spread: float
-    noise: Noise
+    absolute: float = 0.0
+    relative: float = 0.0
+    spread: float = 1.0
+    reach: float = 1.0
+    outliers_max: int = 0
+    outlier_error_max: float = _UNBOUNDED
+    bulk_max: float = 1.0
+    words: torch.Tensor | None = None  # the margins of an exact draw, which travel in the window
+    outlier_share: float = 0.0  # of elements beyond the margins by size, in r or by a step
+    steps: bool = False  # such elements were seen
 
     def message(self) -> messages.Tolerance:
-        """As it travels to the referee."""
-        return messages.Tolerance(self.absolute, self.relative, self.rounding, self.centre, self.spread)
+        """Returns what travels in the packet."""
+        values = {name: getattr(self, name) for name in messages.Tolerance.__annotations__ if name != "margins"}
+        return messages.Tolerance(**values, margins=self.words is not None)
 
     def is_finite(self) -> bool:
-        """Whether every number of it is."""
-        return all(math.isfinite(number) for number in (self.absolute, self.centre, self.spread, self.noise.as_run))
+        """Returns whether every number is."""
+        return all(math.isfinite(number) for number in (self.absolute, self.relative, self.spread))
+
+    def or_more(self, other: Tolerance) -> Tolerance:
+        """Returns the tolerance by size alone, of outputs whose spread is 1, that allows what either does."""
+        names = ("relative", "outlier_share", "steps")
+        larger = {name: max(getattr(self, name), getattr(other, name)) for name in names}
+        return Tolerance(max(self.absolute / self.spread, other.absolute / other.spread), **larger)
+
+    def of_draw(self, run: torch.Tensor, variation: float | None) -> Tolerance:
+        """Returns that of a draw that is not exact, for an output; `self` is what or_more() returned."""
+        outliers_max = int(_FEW_OUTLIERS + _MORE_OUTLIERS * self.outlier_share * run.numel()) if self.steps else 0
+        spread = 1.0
+        if run.is_floating_point() and run.numel():
+            spread = float(Sample(run.double().reshape(-1)).spread()) if variation is None else variation
+        return replace(self, absolute=self.absolute * spread, spread=spread, outliers_max=outliers_max)
 
     def passes(self, candidate: torch.Tensor, expected: torch.Tensor) -> bool:
-        """Whether every element of a candidate's output is right; shapes are equal."""
-        if not expected.is_floating_point():
-            return bool(torch.equal(candidate.to(expected.dtype), expected))
-        # Wrong answers are nearly always wrong at once, and fresh memory for all of it is dear.
-        head = min(_HEAD, expected.numel())
-        answers, truths = candidate.reshape(-1), expected.reshape(-1)
-        return self._all_right(answers[:head], truths[:head]) and self._all_right(answers[head:], truths[head:])
+        """Returns whether an answer is right, as the referee's comparison.cc does; shapes are equal."""
+        answers, truths = candidate.double().reshape(-1), expected.double().reshape(-1)
+        margins = truths.abs().mul_(self.relative).add_(self.absolute)
+        counts = torch.zeros_like(truths, dtype=torch.bool)
+        if self.words is not None:
+            halves = (self.words & -65536).view(torch.float32)
+            margins, counts = halves.abs().double(), ~halves.signbit()
+            truths = truths + ((self.words << 16) >> 16) * (_RESIDUAL * margins)
+        errors = torch.where(answers == truths, 0.0, (answers - truths).abs()).nan_to_num(torch.inf)
+        outliers = errors > self.reach * margins
+        if int(outliers.sum()) > self.outliers_max or bool((errors[outliers] > self.outlier_error_max).any()):
+            return False
+        shares = (errors / margins)[counts].clamp_(max=1.0)
+        return not shares.numel() or float(shares.square_().mean()) <= self.bulk_max
 
-    def _all_right(self, candidate: torch.Tensor, expected: torch.Tensor) -> bool:
-        wide = expected.double()
-        allowed = (wide - self.centre).abs_().mul_(self.relative).add_(wide.abs(), alpha=self.rounding)
-        return bool(((candidate - wide).abs_() <= allowed.add_(self.absolute)).all())
 
-
-def tolerance_of(
-    wide: torch.Tensor,
-    dtype: torch.dtype,
-    narrow: torch.Tensor | None,
-    noise: Noise | None,
-    work: int,
+def exact_tolerance(
+    run: torch.Tensor,
+    unrounded: torch.Tensor | None,
+    probes: Probes,
+    total: Sum,
     variation: float | None = None,
-    unrounded: torch.Tensor | None = None,
+    *,
+    flips: bool = False,
 ) -> Tolerance:
-    """For an expected output. `narrow` is the same in the task's dtype, for its error, and `unrounded` that without
-    TF32, None where it is no other; without `narrow` the error is `noise`, known from before. `work` is the number of
-    input elements: over those of the output, it estimates how many are added up for one. `variation` is the spread of a
-    single number, which shows over draws alone."""
-    if not dtype.is_floating_point:
-        return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, Noise(0.0, 0.0))
-    values = wide if wide.dtype == torch.float64 else wide.float()  # which are added up in double
-    # Where float64 says nothing, `wide` is a run that rounds, and the one that does not is off by as much.
-    runs = [run for run in (narrow, unrounded) if run is not None]
-    centre, spread, *errors = _numbers([_mean(values), _deviation(values), *(_error(run, values) for run in runs)])
-    if values.numel() <= 1:
-        spread = abs(centre)
-    size = spread
-    if values.numel() == 1 and variation is not None:
-        size, spread = max(spread, variation), variation
-    spread = max(spread, float(torch.finfo(dtype).tiny))
-    if narrow is not None:
-        noise = Noise(as_run=max(errors) / spread, unrounded=min(errors) / spread)
-    assert noise is not None
-    epsilon = float(torch.finfo(dtype).eps)
-    length = max(1.0, work / max(1, values.numel()))
-    relative = max(_RELATIVE_MIN, _RELATIVE_ULPS * epsilon)
-    absolute = size * (relative + _ACCUMULATION_ULPS * epsilon * length**0.5)
-    # What is narrower than float is added up in float, by Torch as by everyone.
-    adding = min(epsilon, float(torch.finfo(torch.float32).eps))
-    drift = adding * length**0.5 * abs(centre)
-    if values.numel() > 1:
-        absolute += min(drift, _SPREAD_SHARE * spread)
-    else:
-        absolute = min(absolute + drift, _SPREAD_SHARE * spread)
-    absolute += spread * noise.allowed()
-    return Tolerance(absolute, relative, _ROUNDING_ULPS * epsilon, centre, spread, noise)
+    """Returns the tolerance of one output of an exact draw, with margins. `run` is r; `unrounded` r', None where it is
+    no other; `variation` the spread of a single number, which shows over draws alone; `flips` says that integers did
+    so in another draw."""
+    if not probes.is_real or not run.numel():
+        return _of_integers(run, probes, flips)
+    unit = torch.finfo(run.dtype).eps / 2
+    factor = total.factor(unit)
+    found = Deviations(probes, run, unrounded, unit, factor)
+    rounded = (_ROUNDED_NOISE / factor) ** 2
+    deviation = found.squares(rounded).sqrt_().mul_(factor)
+    counts = probes.jump <= deviation
+    reach = _DOMINATED_REACH if total.dominated else 1.0
+    margin = deviation.mul_(_TAIL).add_(probes.jump)
+    usual = found.law(rounded).times(2 * (_TAIL * factor) ** 2)  # of r and an answer, both of which err
+    if variation is not None:
+        margin.clamp_(max=_SPREAD_SHARE * variation / reach)
+    margin.clamp_(min=torch.finfo(torch.float32).tiny)
+    outliers = found.error > reach * margin
+    shares = torch.where(counts, found.error / margin, 0.0).clamp_(max=1.0)
+    beyond = probes.jump.maximum(found.error) > usual.level.sqrt() + usual.slope.sqrt() * found.size
+    spread, absolute, relative, bulk, num_outliers, num_beyond, height = _numbers(
+        found.sample.spread(),
+        # Margins that a word cannot hold are none.
+        usual.level.sqrt() + torch.where(margin.amax() > torch.finfo(torch.float32).max, torch.inf, 0.0),
+        usual.slope.sqrt(),
+        (shares.square().sum() / counts.sum().clamp(min=1)).sqrt(),
+        outliers.sum(),
+        beyond.sum(),
+        torch.where(outliers, found.error, 0.0).amax(),
+    )
+    spread = max(spread if variation is None else variation, torch.finfo(run.dtype).tiny)
+    allowed = max((_DOMINATED_BULK if total.dominated else _BULK) / _TAIL, _MORE_BULK * bulk)
+    return Tolerance(
+        absolute=absolute if variation is None else min(absolute, _SPREAD_SHARE * variation),
+        relative=relative if variation is None else 0.0,
+        spread=spread,
+        reach=reach,
+        outliers_max=int(_FEW_OUTLIERS + _MORE_OUTLIERS * num_outliers) if num_outliers else 0,
+        outlier_error_max=_MORE_HEIGHT * height,
+        bulk_max=min(1.0, allowed**2) if margin.numel() >= BUCKET else 1.0,
+        outlier_share=num_beyond / max(1, margin.numel()),
+        steps=num_beyond > 0,
+        words=_words(probes.exact, run.dtype, margin, counts),
+    )
 
 
-def _numbers(values: list[torch.Tensor]) -> list[float]:
-    """Of 0-d tensors. Fetched at once: each wait costs a turn on a GPU that other processes use, too."""
+def _of_integers(run: torch.Tensor, probes: Probes, may_flip: bool) -> Tolerance:
+    """Returns that of integers and booleans: a margin reaches as far as e, r and all probes differ."""
+    flips = difference(run, probes.exact).abs_()
+    margin = probes.jump.maximum(flips)
+    num_flips, num_steps = _numbers((flips > 0).sum(), (margin > 0).sum())
+    return Tolerance(
+        outliers_max=int(_FEW_OUTLIERS + _FLIP_SHARE * num_flips) if num_steps or may_flip else 0,
+        outlier_share=num_flips / max(1, margin.numel()),
+        steps=num_steps > 0,
+        words=_words(probes.exact, run.dtype, margin, torch.zeros_like(margin, dtype=torch.bool)),
+    )
+
+
+def _numbers(*values: torch.Tensor) -> list[float]:
+    """Returns 0-d tensors as numbers, fetched at once: each wait costs a turn on a GPU that is shared."""
     numbers: list[float] = torch.stack([value.double() for value in values]).tolist()
     return numbers
 
 
-def _mean(values: torch.Tensor) -> torch.Tensor:
-    return values.mean() if values.numel() else values.new_zeros(())
-
-
-def _deviation(values: torch.Tensor) -> torch.Tensor:
-    return values.std(correction=0) if values.numel() > 1 else values.new_zeros(())
-
-
-def _error(answer: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
-    return (answer - truth).abs_().max() if truth.numel() else truth.new_zeros(())
+def _words(exact: torch.Tensor, dtype: torch.dtype, margin: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """Returns a margin an element: as bfloat16, rounded up, in the upper half, negative where an error counts as an
+    outlier alone; in the lower half what the output's dtype rounds off e."""
+    bits = ((margin.float().view(torch.int32) + 0xFFFF) >> 16) << 16
+    residual = (exact - exact.to(dtype).double()) / (bits.view(torch.float32).double() * _RESIDUAL)
+    residual = residual.nan_to_num(0.0, 0.0, 0.0).round_().clamp_(-32767, 32767).int()
+    return torch.where(counts, bits, bits | -(1 << 31)) | (residual & 0xFFFF)
 
 
 def indistinguishable(
     expected: torch.Tensor, others: list[torch.Tensor], tolerance: Tolerance, inputs: list[torch.Tensor]
 ) -> str:
-    """Which answer without work would pass for `expected`; empty when none does. `others` are the same output for other
-    inputs: of a single number some may come near by chance."""
+    """Returns which answer without work would pass for `expected`, empty when none does. `others` are the same output
+    for other inputs: of a single number some may come near by chance."""
     probes = [("zeros", torch.zeros_like(expected))]
-    if expected.is_floating_point():
-        probes.append(("a constant", torch.full_like(expected, tolerance.centre)))
+    if expected.is_floating_point() and expected.numel() != 1:  # whose mean is itself: the other draws speak for it
+        probes.append(("a constant", torch.full_like(expected, float(expected.double().mean()))))
     probes += [
         ("a copied input", value.reshape(expected.shape))
         for value in inputs
         if value.numel() == expected.numel() and value.dtype == expected.dtype
     ]
-    if expected.numel() == 1:  # its mean is itself: the other draws speak for constants
-        probes = [probe for probe in probes if probe[0] != "a constant"]
     for name, probe in probes:
         if tolerance.passes(probe, expected):
             return name

@@ -60,6 +60,8 @@ class CheckedJail : public CheckedProgram {
   std::optional<Fault> Wrong(const Draw& draw, size_t call, size_t index, const Comparison& result,
                              Comparing comparing);
   std::optional<Fault> FindView(const Draw& draw, size_t call, size_t index);
+  std::optional<Fault> CheckOutlier(size_t index, const Comparison& result);
+  Comparison CompareOnHost(const Draw& draw, size_t index, const void* actual) const;
   void Count(const Tolerance& tolerance, const Comparison& result);
   v1::Correctness& correctness() { return *measurement_->mutable_grade()->mutable_correctness(); }
 
@@ -71,6 +73,7 @@ class CheckedJail : public CheckedProgram {
   const std::function<void(Buffers)> return_buffers_;
   v1::Measurement* const measurement_;
   std::vector<const Draw*> former_draws_;  // of the calls before
+  std::vector<int64_t> former_outliers_;   // by output: the first of the last draw that had some
 };
 
 }  // namespace warpsmith

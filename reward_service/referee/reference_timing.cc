@@ -95,9 +95,8 @@ std::optional<Fault> FormSide::CheckOutputs(const Draw& draw, size_t call) {
     Fault fault;
     const absl::StatusOr<const void*> actual = jail_->Output(i, fault, call);
     if (!actual.ok()) return fault;
-    const TensorSpec& spec = layout_.outputs[i];
     const Comparison result =
-        Compare(spec, draw.tolerances[i], draw.expected.Read(spec.offset, spec.num_bytes), *actual);
+        Compare(layout_.outputs[i], draw.tolerances[i], draw.Expected(layout_, i), *actual);
     if (result.right()) continue;
     return Fault{v1::VERDICT_INCORRECT,
                  absl::StrCat("wrong outputs: output ", i, " ", result.first_difference)};

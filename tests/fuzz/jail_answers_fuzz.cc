@@ -34,8 +34,7 @@ void LookAtOutputs(Jail& jail, const TaskLayout& layout, const Draw& draw) {
     Fault fault;
     const absl::StatusOr<const void*> actual = jail.Output(i, fault);
     if (!actual.ok()) return CheckFault(fault);
-    const TensorSpec& spec = layout.outputs[i];
-    Compare(spec, draw.tolerances[i], draw.expected.get() + spec.offset, *actual);
+    Compare(layout.outputs[i], draw.tolerances[i], draw.Expected(layout, i), *actual);
   }
   jail.RestoreInputs(draw);
 }

@@ -1,4 +1,5 @@
 // The referee's kernels on a real GPU beside its comparison on the host, on random numbers of each type.
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -64,41 +65,79 @@ std::vector<char> Numbers(const TensorSpec& spec, std::mt19937* random, const st
 }
 
 // By turns with what is expected on the GPU and on the host.
-Comparison OnGpu(const TensorSpec& spec, const Tolerance& tolerance, const std::vector<char>& expected,
-                 const std::vector<char>& actual) {
-  const auto memory = *Store().Make(spec.num_bytes);
+Comparison OnGpu(TensorSpec spec, const Tolerance& tolerance, const std::vector<char>& expected,
+                 const std::vector<char>& actual, const std::vector<uint32_t>& margins = {}) {
+  const auto margin_bytes = static_cast<int64_t>(margins.size() * sizeof(uint32_t));
+  spec.margins_offset = (spec.num_bytes + 63) / 64 * 64;
+  const auto memory = *Store().Make(spec.margins_offset + margin_bytes);
   memory->Write(expected.data(), 0, spec.num_bytes);
+  memory->Write(reinterpret_cast<const char*>(margins.data()), spec.margins_offset, margin_bytes);
   static bool on_host = false;
   on_host = !on_host;
   const OwnTensors kept =
-      *Store().Keep(*memory, 0, spec.num_bytes, on_host ? KeptIn::kHost : KeptIn::kDevice);
+      *Store().Keep(*memory, 0, memory->num_bytes(), on_host ? KeptIn::kHost : KeptIn::kDevice);
   memory->Write(actual.data(), 0, spec.num_bytes);
   const auto result = Store().CompareInPlace({spec, tolerance, kept}, *memory, 0);
   REQUIRE(result.ok());
   return *result;
 }
 
+// Margins of about 2^exponent, a third of them left out of the mean.
+std::vector<uint32_t> Margins(int64_t num_elements, int exponent, std::mt19937* random) {
+  std::vector<uint32_t> words(static_cast<size_t>(num_elements));
+  for (uint32_t& word : words) {
+    const auto bits = static_cast<uint32_t>((*random)());
+    word = (bits % 3 == 0 ? 0x80000000u : 0u) | (static_cast<uint32_t>(127 + exponent) << 23) |
+           (bits & 0x7FFFFFu);
+  }
+  return words;
+}
+
 TEST_CASE("kernels find what the host finds") {
   std::mt19937 random(7);
+  const bool has_margins = GENERATE(false, true);
   for (const auto& [code, bits] : {std::pair{kFloat, 64}, {kFloat, 32}, {kFloat, 16}, {kBrainFloat, 16}}) {
     for (const int64_t num_elements : {1, 33, 4097, 3'000'001}) {
       const TensorSpec spec = Spec(code, bits, num_elements);
       const std::vector<char> expected = Numbers(spec, &random, nullptr);
       std::vector<char> actual = Numbers(spec, &random, &expected);
-      for (const double rounding : {0.0, 1e-7, 1e-3, 1.0}) {
+      for (const int exponent : {-60, -23, -10, 0}) {
+        const std::vector<uint32_t> margins =
+            has_margins ? Margins(num_elements, exponent, &random) : std::vector<uint32_t>();
+        const double size = std::ldexp(1.0, exponent);
         const Tolerance tolerance{
-            .absolute = 1e-9, .relative = rounding / 2, .rounding = rounding, .centre = 0.5};
-        const Comparison host = Compare(spec, tolerance, expected.data(), actual.data());
-        const Comparison gpu = OnGpu(spec, tolerance, expected, actual);
-        INFO(code << " " << bits << " " << num_elements << " " << rounding);
+            .absolute = size, .relative = size / 2, .reach = 1.5, .has_margins = has_margins};
+        const Comparison host = Compare(
+            spec, tolerance, {expected.data(), has_margins ? margins.data() : nullptr}, actual.data());
+        const Comparison gpu = OnGpu(spec, tolerance, expected, actual, margins);
+        INFO(code << " " << bits << " " << num_elements << " " << exponent);
         CHECK(gpu.num_wrong == host.num_wrong);
-        CHECK(gpu.max_absolute_error == host.max_absolute_error);
+        CHECK(gpu.first_outlier == host.first_outlier);
+        CHECK(gpu.max_absolute_error == Approx(host.max_absolute_error));
         CHECK(gpu.num_non_finite == host.num_non_finite);
         CHECK(gpu.num_unwritten == host.num_unwritten);
         CHECK(gpu.first_difference == host.first_difference);
       }
     }
   }
+}
+
+TEST_CASE("kernels add up the squares that the host adds up") {
+  std::mt19937 random(11);
+  const TensorSpec spec = Spec(kFloat, 32, 1'000'001);
+  const std::vector<char> expected = Numbers(spec, &random, nullptr);
+  const std::vector<char> actual = Numbers(spec, &random, &expected);
+  const std::vector<uint32_t> margins = Margins(spec.num_elements, -19, &random);
+  int num_right = 0;
+  for (int percent = 1; percent < 100; ++percent) {
+    const Tolerance tolerance{
+        .outliers_max = spec.num_elements, .bulk_max = 0.01 * percent, .has_margins = true};
+    const bool is_right = Compare(spec, tolerance, {expected.data(), margins.data()}, actual.data()).right();
+    CHECK(OnGpu(spec, tolerance, expected, actual, margins).right() == is_right);
+    num_right += is_right ? 1 : 0;
+  }
+  CHECK(num_right > 0);
+  CHECK(num_right < 99);
 }
 
 TEST_CASE("a number that is none is wrong on the GPU, too") {
@@ -108,7 +147,7 @@ TEST_CASE("a number that is none is wrong on the GPU, too") {
               infinity = std::numeric_limits<float>::infinity();
   std::memcpy(&actual[400], &nan, 4);
   std::memcpy(&actual[800], &infinity, 4);
-  const Comparison found = OnGpu(spec, {.absolute = 1e30}, expected, actual);
+  const Comparison found = OnGpu(spec, {.absolute = 1e30, .outliers_max = 5}, expected, actual);
   CHECK(found.num_wrong == 2);
   CHECK(found.max_absolute_error == 0);
   CHECK(found.num_non_finite == 2);

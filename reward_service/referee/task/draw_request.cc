@@ -23,9 +23,12 @@ absl::StatusOr<std::vector<Tolerance>> ReadTolerances(const nlohmann::json& draw
     Tolerance tolerance;
     tolerance.absolute = Read(fields, Field::absolute);
     tolerance.relative = Read(fields, Field::relative);
-    tolerance.rounding = Read(fields, Field::rounding);
-    tolerance.centre = Read(fields, Field::centre);
     tolerance.spread = Read(fields, Field::spread);
+    tolerance.reach = Read(fields, Field::reach);
+    tolerance.outliers_max = Read(fields, Field::outliers_max);
+    tolerance.outlier_error_max = Read(fields, Field::outlier_error_max);
+    tolerance.bulk_max = Read(fields, Field::bulk_max);
+    tolerance.has_margins = Read(fields, Field::margins);
     tolerances.push_back(tolerance);
   }
   return tolerances;

@@ -155,15 +155,20 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawR
 
 int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
   int64_t bytes = 0, num_draws = 0;
+  if (!on_device_->store().on_gpu()) return 0;
   for (const auto& other : on_other_inputs_) {  // nothing more than examined
-    if (other->kept_in_ == where && on_device_->store().on_gpu())
-      bytes += static_cast<int64_t>(other->verification_pool_.size()) * other->layout_.buffer_bytes();
+    if (other->kept_in_ == where)
+      bytes += static_cast<int64_t>(other->verification_pool_.size()) *
+               (other->layout_.buffer_bytes() + other->layout_.margin_bytes);
   }
   if (kept_in_ == where) {
     num_draws =
         verification_pool_.empty() ? kVerificationDrawsMax : static_cast<int64_t>(verification_pool_.size());
+    bytes += num_draws * layout_.margin_bytes;
     if (!other_inputs_) num_draws += NumOtherDraws(where, use, num_batched_calls());
   }
+  if (where == KeptIn::kDevice)
+    bytes += num_batched_calls() * layout_.margin_bytes;  // where the oracle draws
   return bytes + (where == KeptIn::kDevice ? on_device_->BytesOf(layout_, num_draws, use)
                                            : num_draws * layout_.buffer_bytes());
 }
@@ -171,7 +176,8 @@ int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
 int64_t PreparedTask::OwnDeviceBytes() const {
   int64_t bytes = 0;
   if (kept_in_ == KeptIn::kDevice) {
-    bytes = (counted_.use_count() - 1) * layout_.buffer_bytes();
+    bytes = (counted_.use_count() - 1) * layout_.buffer_bytes() +
+            static_cast<int64_t>(verification_pool_.size()) * layout_.margin_bytes;
   } else if (!other_inputs_) {
     bytes = on_device_->BytesOf(layout_, /*num_draws=*/0, TaskUse::kTiming);
   }
@@ -284,10 +290,10 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::TakeDraw(const DrawRequest& 
   draw->own_distribution = own_distribution;
   draw->parameter_seed = wanted.parameter_seed;
   TensorStore& store = on_device_->store();
-  const int64_t input_bytes = layout_.input_buffer_bytes, output_bytes = layout_.output_buffer_bytes;
+  const int64_t input_bytes = layout_.input_buffer_bytes, slot_bytes = layout_.exact_output_bytes();
+  const int64_t output_bytes = wanted.exact ? slot_bytes : layout_.output_buffer_bytes;
   ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, slot * input_bytes, input_bytes, kept_in_));
-  ASSIGN_OR_RETURN(draw->expected,
-                   store.Keep(*expected_window_, slot * output_bytes, output_bytes, kept_in_));
+  ASSIGN_OR_RETURN(draw->expected, store.Keep(*expected_window_, slot * slot_bytes, output_bytes, kept_in_));
   ASSIGN_OR_RETURN(draw->tolerances, ReadTolerances(answer.fields, layout_.outputs.size()));
   return draw;
 }

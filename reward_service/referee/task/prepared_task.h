@@ -31,9 +31,9 @@ namespace warpsmith {
 
 struct TaskLimits {
   int64_t oracle_memory_bytes_max = 0;
-  // Over an oracle's life: about twenty draws, or more of small ones. When half of it is left another one is started,
-  // which has besides what its models take to be constructed, on all threads: that is known by then.
-  int oracle_cpu_seconds_max = 20;
+  // Over an oracle's life: all exact draws, of up to ten calls each, or more of others. When half of it is left another
+  // one is started, which has besides what its models take to be constructed, on all threads: that is known by then.
+  int oracle_cpu_seconds_max = 60;
   int64_t jail_memory_bytes_max = 0;
   int64_t buffer_bytes_max = 0;
   // Of a device's memory: what one task may hold with all its draws. See LargestTaskBytes().

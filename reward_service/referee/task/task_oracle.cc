@@ -236,12 +236,12 @@ absl::Status PreparedTask::OpenWindow() {
   TensorStore& store = on_device_->store();
   const int num_slots = num_batched_calls();
   ASSIGN_OR_RETURN(input_window_, store.Make(num_slots * layout_.input_buffer_bytes));
-  ASSIGN_OR_RETURN(expected_window_, store.Make(num_slots * layout_.output_buffer_bytes));
+  ASSIGN_OR_RETURN(expected_window_, store.Make(num_slots * layout_.exact_output_bytes()));
   using oracle::Window;
   const auto request = Make<Window>({{Window::input_offsets, Offsets(layout_, false)},
                                      {Window::output_offsets, Offsets(layout_, true)},
                                      {Window::input_bytes, layout_.input_buffer_bytes},
-                                     {Window::output_bytes, layout_.output_buffer_bytes},
+                                     {Window::output_bytes, layout_.exact_output_bytes()},
                                      {Window::num_slots, num_slots}});
   const auto answers = AskOracle({request}, {input_window_->fd(), expected_window_->fd()});
   if (absl::IsResourceExhausted(answers.status())) return answers.status();

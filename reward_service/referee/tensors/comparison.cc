@@ -4,8 +4,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace warpsmith {
 namespace {
@@ -39,87 +42,96 @@ bool IsPoison(const Value& value) {
   return std::all_of(bytes, bytes + sizeof(Value), [](unsigned char byte) { return byte == kPoisonByte; });
 }
 
-// Element types and the type in which they are compared.
-template <typename Stored, typename Real>
-int64_t CountWrong(int64_t n, const Tolerance& t, const Stored* expected, const Stored* actual) {
-  const Real absolute = static_cast<Real>(t.absolute);
-  const Real relative = static_cast<Real>(t.relative);
-  const Real rounding = static_cast<Real>(t.rounding);
-  const Real centre = static_cast<Real>(t.centre);
-  int64_t num_wrong = 0;
-  constexpr int64_t kBlock = 1 << 14;  // a 32-bit counter vectorises better
-  for (int64_t start = 0; start < n; start += kBlock) {
-    int32_t wrong_in_block = 0;
-    const int64_t end = std::min(n, start + kBlock);
-    for (int64_t i = start; i < end; ++i) {
-      const Real e = static_cast<Real>(expected[i]);
-      const Real c = static_cast<Real>(actual[i]);
-      const Real allowed = absolute + relative * std::fabs(e - centre) + rounding * std::fabs(e);
-      wrong_in_block += std::fabs(c - e) <= allowed ? 0 : 1;  // a NaN is wrong
-    }
-    num_wrong += wrong_in_block;
-  }
-  return num_wrong;
+template <typename Stored>
+double ToDouble(Stored value) {
+  if constexpr (std::is_class_v<Stored>) return static_cast<float>(value);
+  return static_cast<double>(value);
 }
 
-template <typename Stored, typename Real>
-std::string DescribeReal(const TensorSpec& spec, int64_t index, const Stored& expected,
-                         const Stored& actual) {
-  const auto text = [](const Stored& value) {
-    return absl::StrCat(static_cast<double>(static_cast<Real>(value)));
-  };
-  return absl::StrCat(IndexName(spec.shape, index), ": ", IsPoison(actual) ? "never written" : text(actual),
-                      ", expected ", text(expected));
+// How far an element is off, and how far it may be.
+struct Deviation {
+  double error;
+  double margin;
+  bool counts;  // in the mean of squares
+
+  double share() const { return std::min(1.0, error / margin); }
+};
+
+template <typename Stored>
+Deviation DeviationOf(const Tolerance& t, const ExpectedBytes& expected, const Stored* actual, int64_t i) {
+  const Stored stored = static_cast<const Stored*>(expected.elements)[i];
+  double e = ToDouble(stored);
+  Deviation found{.error = 0, .margin = t.absolute + t.relative * std::fabs(e), .counts = false};
+  if (expected.margins != nullptr) {
+    const uint32_t word = expected.margins[i];
+    found.margin = static_cast<double>(std::bit_cast<float>(word & 0x7FFF0000u));
+    found.counts = word >> 31 == 0;
+    e += static_cast<int16_t>(word & 0xFFFFu) * kResidual * found.margin;
+  }
+  const double c = ToDouble(actual[i]);
+  if constexpr (std::is_integral_v<Stored>) {
+    if (actual[i] != stored) found.error = std::max(1.0, std::fabs(c - e));  // of 64 bits, too
+  } else if (c != e) {
+    found.error = std::fabs(c - e);
+    if (!std::isfinite(found.error)) found.error = std::numeric_limits<double>::infinity();
+  }
+  return found;
 }
 
 template <typename Stored>
-std::string DescribeInteger(const TensorSpec& spec, int64_t index, const Stored& expected,
-                            const Stored& actual) {
-  return absl::StrCat(IndexName(spec.shape, index), ": ", int64_t{actual}, ", expected ", int64_t{expected});
+std::string Text(Stored value, int digits) {
+  if constexpr (std::is_integral_v<Stored>) return absl::StrCat(int64_t{value});
+  return absl::StrFormat("%.*g", digits, ToDouble(value));
 }
 
-template <typename Stored, typename Real>
-Comparison CompareReals(const TensorSpec& spec, const Tolerance& t, const Stored* expected,
-                        const Stored* actual) {
+template <typename Stored>
+Comparison CompareAll(const TensorSpec& spec, const Tolerance& t, const ExpectedBytes& expected,
+                      const Stored* actual) {
   Comparison result;
   result.num_elements = spec.num_elements;
-  const double scale[] = {t.absolute, t.relative, t.rounding};
+  int64_t num_outliers = 0, num_squares = 0;
+  double outlier_error = 0, squares = 0;
   for (int64_t i = 0; i < spec.num_elements; ++i) {
-    const double e = static_cast<double>(static_cast<Real>(expected[i]));
-    const double c = static_cast<double>(static_cast<Real>(actual[i]));
-    const double error = std::fabs(c - e);
-    if (std::isfinite(error)) result.max_absolute_error = std::max(result.max_absolute_error, error);
-    if (error <= scale[0] + scale[1] * std::fabs(e - t.centre) + scale[2] * std::fabs(e)) continue;
+    const Deviation found = DeviationOf(t, expected, actual, i);
+    const double share = found.counts ? found.share() : 0;
+    squares += share * share;
+    num_squares += found.counts ? 1 : 0;
+    if (std::isfinite(found.error))
+      result.max_absolute_error = std::max(result.max_absolute_error, found.error);
+    if (found.error <= t.reach * found.margin) continue;
+    if (++num_outliers == 1) result.first_outlier = i;
+    outlier_error = std::max(outlier_error, found.error);
+  }
+  if (!IsWrong(t, num_outliers, outlier_error, squares, num_squares)) return result;
+  for (int64_t i = 0; i < spec.num_elements; ++i) {
+    const Deviation found = DeviationOf(t, expected, actual, i);
+    const bool wrong = num_outliers > 0 ? !(found.error <= t.reach * found.margin)
+                                        : found.counts && found.share() * found.share() > t.bulk_max;
+    if (!wrong) continue;
     ++result.num_wrong;
-    const bool unwritten = IsPoison(actual[i]);
+    const bool unwritten = !std::is_integral_v<Stored> && IsPoison(actual[i]);
     result.num_unwritten += unwritten ? 1 : 0;
-    result.num_non_finite += !unwritten && !std::isfinite(c) ? 1 : 0;
-    if (result.num_wrong == 1) {
-      result.first_difference = DescribeReal<Stored, Real>(spec, i, expected[i], actual[i]);
-    }
+    result.num_non_finite += !unwritten && !std::isfinite(ToDouble(actual[i])) ? 1 : 0;
+    if (result.num_wrong > 1) continue;
+    const auto* const elements = static_cast<const Stored*>(expected.elements);
+    result.first_difference = DescribeDifference(spec, i, elements + i, actual + i);
   }
   return result;
 }
 
-template <typename Stored>
-Comparison CompareIntegers(const TensorSpec& spec, const Stored* expected, const Stored* actual) {
-  Comparison result;
-  result.num_elements = spec.num_elements;
-  for (int64_t i = 0; i < spec.num_elements; ++i) {
-    if (expected[i] == actual[i]) continue;
-    ++result.num_wrong;
-    const double error = std::fabs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
-    result.max_absolute_error = std::max(result.max_absolute_error, error);
-    if (result.num_wrong == 1) {
-      result.first_difference = DescribeInteger(spec, i, expected[i], actual[i]);
-    }
-  }
-  return result;
-}
-
-template <typename Stored>
-const Stored* As(const void* bytes) {
-  return static_cast<const Stored*>(bytes);
+// Calls `use` with a pointer to the type of the output's elements.
+template <typename Use>
+auto WithType(const TensorSpec& spec, const Use& use) {
+  constexpr int kBrainFloat = 4, kFloat = 2;  // DLDataTypeCode
+  if (spec.code == kBrainFloat) return use(static_cast<BrainHalf*>(nullptr));
+  const bool is_real = spec.code == kFloat;
+  if (spec.bits == 64)
+    return is_real ? use(static_cast<double*>(nullptr)) : use(static_cast<int64_t*>(nullptr));
+  if (spec.bits == 32)
+    return is_real ? use(static_cast<float*>(nullptr)) : use(static_cast<int32_t*>(nullptr));
+  if (spec.bits == 16)
+    return is_real ? use(static_cast<Half*>(nullptr)) : use(static_cast<int16_t*>(nullptr));
+  return spec.code == 0 ? use(static_cast<int8_t*>(nullptr)) : use(static_cast<uint8_t*>(nullptr));
 }
 
 }  // namespace
@@ -131,60 +143,31 @@ unsigned char PoisonByteOf(const TensorSpec& spec, uint64_t lot) {
   return static_cast<unsigned char>(kLeast + lot % (kGreatest - kLeast + 1));
 }
 
-Comparison Compare(const TensorSpec& spec, const Tolerance& t, const void* expected, const void* actual) {
-  if (spec.code == 2 && spec.bits == 32)
-    return CompareReals<float, float>(spec, t, As<float>(expected), As<float>(actual));
-  if (spec.code == 2 && spec.bits == 64) {
-    return CompareReals<double, double>(spec, t, As<double>(expected), As<double>(actual));
-  }
-  if (spec.code == 2) return CompareReals<Half, float>(spec, t, As<Half>(expected), As<Half>(actual));
-  if (spec.code == 4)
-    return CompareReals<BrainHalf, float>(spec, t, As<BrainHalf>(expected), As<BrainHalf>(actual));
-  switch (spec.bits) {
-    case 64:
-      return CompareIntegers(spec, As<int64_t>(expected), As<int64_t>(actual));
-    case 32:
-      return CompareIntegers(spec, As<int32_t>(expected), As<int32_t>(actual));
-    case 16:
-      return CompareIntegers(spec, As<int16_t>(expected), As<int16_t>(actual));
-    default:
-      return CompareIntegers(spec, As<uint8_t>(expected), As<uint8_t>(actual));
-  }
+bool IsWrong(const Tolerance& t, int64_t num_outliers, double outlier_error, double squares,
+             int64_t num_squares) {
+  if (num_outliers > t.outliers_max || outlier_error > t.outlier_error_max) return true;
+  return squares > t.bulk_max * static_cast<double>(num_squares);
+}
+
+Comparison Compare(const TensorSpec& spec, const Tolerance& tolerance, const ExpectedBytes& expected,
+                   const void* actual) {
+  return WithType(spec, [&](auto* type) {
+    return CompareAll(spec, tolerance, expected,
+                      static_cast<const std::remove_pointer_t<decltype(type)>*>(actual));
+  });
 }
 
 std::string DescribeDifference(const TensorSpec& spec, int64_t index, const void* expected,
                                const void* actual) {
-  if (spec.code == 2 && spec.bits == 32)
-    return DescribeReal<float, float>(spec, index, *As<float>(expected), *As<float>(actual));
-  if (spec.code == 2 && spec.bits == 64)
-    return DescribeReal<double, double>(spec, index, *As<double>(expected), *As<double>(actual));
-  if (spec.code == 2) return DescribeReal<Half, float>(spec, index, *As<Half>(expected), *As<Half>(actual));
-  if (spec.code == 4)
-    return DescribeReal<BrainHalf, float>(spec, index, *As<BrainHalf>(expected), *As<BrainHalf>(actual));
-  switch (spec.bits) {
-    case 64:
-      return DescribeInteger(spec, index, *As<int64_t>(expected), *As<int64_t>(actual));
-    case 32:
-      return DescribeInteger(spec, index, *As<int32_t>(expected), *As<int32_t>(actual));
-    case 16:
-      return DescribeInteger(spec, index, *As<int16_t>(expected), *As<int16_t>(actual));
-    default:
-      return DescribeInteger(spec, index, *As<uint8_t>(expected), *As<uint8_t>(actual));
-  }
-}
-
-bool AllRight(const TensorSpec& spec, const Tolerance& t, const void* expected, const void* actual) {
-  const int64_t n = spec.num_elements;
-  if (spec.code == 2 && spec.bits == 32) {
-    return CountWrong<float, float>(n, t, As<float>(expected), As<float>(actual)) == 0;
-  }
-  if (spec.code == 2 && spec.bits == 64) {
-    return CountWrong<double, double>(n, t, As<double>(expected), As<double>(actual)) == 0;
-  }
-  if (spec.code == 2) return CountWrong<Half, float>(n, t, As<Half>(expected), As<Half>(actual)) == 0;
-  if (spec.code == 4)
-    return CountWrong<BrainHalf, float>(n, t, As<BrainHalf>(expected), As<BrainHalf>(actual)) == 0;
-  return std::memcmp(expected, actual, static_cast<size_t>(spec.num_bytes)) == 0;
+  return WithType(spec, [&](auto* type) {
+    using Stored = std::remove_pointer_t<decltype(type)>;
+    const Stored& wanted = *static_cast<const Stored*>(expected);
+    const Stored& got = *static_cast<const Stored*>(actual);
+    const bool unwritten = !std::is_integral_v<Stored> && IsPoison(got);
+    const int digits = Text(got, 6) == Text(wanted, 6) ? 17 : 6;
+    return absl::StrCat(IndexName(spec.shape, index), ": ", unwritten ? "never written" : Text(got, digits),
+                        ", expected ", Text(wanted, digits));
+  });
 }
 
 }  // namespace warpsmith

@@ -347,16 +347,19 @@ absl::StatusOr<Comparison> GpuStore::CompareAt(const ExpectedOutput& expected, c
     return result;
   }
   const Tolerance& t = expected.tolerance;
-  const cuda::Bounds bounds{t.absolute, t.relative, t.rounding, t.centre};
+  const cuda::Address margins =
+      t.has_margins ? address + static_cast<cuda::Address>(spec.margins_offset - spec.offset) : 0;
   ASSIGN_OR_RETURN(const cuda::Differences found,
-                   kernels_->CompareReals(*type, spec.num_elements, bounds, address, actual));
-  result.num_wrong = found.num_wrong;
+                   kernels_->CompareReals(*type, spec.num_elements, {t.absolute, t.relative, t.reach},
+                                          {.elements = address, .margins = margins}, actual));
   result.max_absolute_error = found.max_absolute_error;
+  if (found.num_outliers > 0) result.first_outlier = spec.num_elements - found.num_from_first_outlier;
+  if (!IsWrong(t, found.num_outliers, found.outlier_error, found.squares, found.num_squares)) return result;
+  result.num_wrong = std::max<int64_t>(1, found.num_outliers);
   result.num_non_finite = found.num_non_finite;
   result.num_unwritten = found.num_all_bits;
-  if (result.right()) return result;
-  const int64_t first = spec.num_elements - found.num_from_first_wrong;
-  ASSIGN_OR_RETURN(result.first_difference, DescribeFirst(expected, first, actual));
+  if (found.num_outliers == 0) return result;
+  ASSIGN_OR_RETURN(result.first_difference, DescribeFirst(expected, result.first_outlier, actual));
   return result;
 }
 

@@ -154,6 +154,10 @@ absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t b
     end = RoundUp(end + spec.num_bytes, kAlignment) + kGuardBytes;
   }
   layout.output_buffer_bytes = RoundUp(end, kGuardBytes);
+  for (TensorSpec& spec : layout.outputs) {
+    spec.margins_offset = layout.output_buffer_bytes + layout.margin_bytes;
+    layout.margin_bytes += RoundUp(spec.num_elements * int64_t{sizeof(uint32_t)}, kAlignment);
+  }
   if (layout.input_buffer_bytes > buffer_bytes_max || layout.output_buffer_bytes > buffer_bytes_max) {
     return absl::InvalidArgumentError(
         absl::StrCat("the task's tensors need more than ", buffer_bytes_max, " bytes"));
@@ -181,6 +185,7 @@ std::vector<int64_t> Offsets(const TaskLayout& layout, bool outputs) {
   std::vector<int64_t> offsets;
   if (outputs) {
     for (const TensorSpec& spec : layout.outputs) offsets.push_back(spec.offset);
+    for (const TensorSpec& spec : layout.outputs) offsets.push_back(spec.margins_offset);
     return offsets;
   }
   for (const auto* specs : {&layout.inputs, &layout.parameters}) {

@@ -27,6 +27,8 @@ struct TensorSpec {
   int64_t offset = 0;  // into its buffer
   int64_t num_elements = 0;
   int64_t num_bytes = 0;  // from the first element to the last, gaps included
+  int64_t margins_offset =
+      0;  // outputs only: of its margins, see comparison.h, into the buffer of an exact draw
 };
 
 // All tensors of a task. Inputs and parameters share one buffer, outputs have another, with a guard region
@@ -37,12 +39,14 @@ struct TaskLayout {
   std::vector<TensorSpec> outputs;
   int64_t input_buffer_bytes = 0;
   int64_t output_buffer_bytes = 0;
+  int64_t margin_bytes = 0;     // of all outputs, behind the others in the buffer of an exact draw
   int64_t reference_us = 0;     // the least that a call took in the oracle, on a GPU; 0: not known
   absl::Duration construction;  // what the reference's constructor took in the oracle
   double product_share = 0;     // of the reference's time in the oracle, what products and convolutions took
   bool moves_data = true;       // the reference calls operators that copy, join or reorder tensors
 
   int64_t buffer_bytes() const { return input_buffer_bytes + output_buffer_bytes; }
+  int64_t exact_output_bytes() const { return output_buffer_bytes + margin_bytes; }
   int64_t tensor_bytes() const;      // without gaps and guards
   int64_t parameter_bytes() const;   // the same, of parameters alone
   int64_t own_output_bytes() const;  // of outputs that a program has to write

@@ -117,7 +117,7 @@ class TensorStore {
   virtual absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) = 0;
   // Compares an output where it lies: in memory that it made, or in such an allocation as above. `expected`
   // has it at the offset of the specification. UNIMPLEMENTED where outputs are compared on the host. Numbers that are
-  // wrong are told as Compare() tells them; of others only that some are.
+  // wrong are told as Compare() tells them, but for outputs without outliers; of others only that some are.
   virtual absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                                     int64_t offset) = 0;
   virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,

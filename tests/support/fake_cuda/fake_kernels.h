@@ -3,8 +3,10 @@
 #define WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_KERNELS_H_
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "reward_service/cuda/driver_api.h"
@@ -27,23 +29,37 @@ Value Argument(void** arguments, int index) {
 template <typename Element>
 void CompareElements(void** arguments) {
   const auto* const expected = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 0)));
-  const auto* const actual = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 1)));
-  const auto absolute = Argument<double>(arguments, 3), relative = Argument<double>(arguments, 4);
-  const auto rounding = Argument<double>(arguments, 5), centre = Argument<double>(arguments, 6);
+  const auto* const margins = static_cast<const uint32_t*>(Pointer(Argument<Address>(arguments, 1)));
+  const auto* const actual = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 2)));
+  const auto count = Argument<int64_t>(arguments, 3);
+  const auto absolute = Argument<double>(arguments, 4), relative = Argument<double>(arguments, 5);
+  const auto reach = Argument<double>(arguments, 6);
   auto* const found = static_cast<Differences*>(Pointer(Argument<Address>(arguments, 7)));
-  for (int64_t i = 0; i < Argument<int64_t>(arguments, 2); ++i) {
-    const auto e = static_cast<double>(expected[i]), c = static_cast<double>(actual[i]);
-    const double error = std::fabs(c - e);
-    const bool right = error <= absolute + relative * std::fabs(e - centre) + rounding * std::fabs(e);
-    if (!right) {
-      const int64_t from_here = Argument<int64_t>(arguments, 2) - i;
+  for (int64_t i = 0; i < count; ++i) {
+    auto e = static_cast<double>(expected[i]);
+    const auto c = static_cast<double>(actual[i]);
+    double margin = absolute + relative * std::fabs(e);
+    const uint32_t word = margins == nullptr ? 0x80000000 : margins[i];
+    if (margins != nullptr) {
+      margin = static_cast<double>(std::bit_cast<float>(word & 0x7FFF0000));
+      e += static_cast<int16_t>(word & 0xFFFF) * 0x1p-18 * margin;
+    }
+    const double error = c == e ? 0 : std::fabs(c - e);
+    if (word >> 31 == 0) {
+      const double share = error < margin ? error / margin : 1;
+      found->squares += share * share;
+      ++found->num_squares;
+    }
+    if (!(error <= reach * margin)) {
       const auto* const bytes = reinterpret_cast<const unsigned char*>(&actual[i]);
       const bool all =
           std::all_of(bytes, bytes + sizeof(Element), [](unsigned char byte) { return byte == 0xFF; });
-      ++found->num_wrong;
+      ++found->num_outliers;
       found->num_all_bits += all ? 1 : 0;
       found->num_non_finite += !all && !std::isfinite(c) ? 1 : 0;
-      found->num_from_first_wrong = std::max(found->num_from_first_wrong, from_here);
+      found->num_from_first_outlier = std::max(found->num_from_first_outlier, count - i);
+      found->outlier_error = std::max(found->outlier_error,
+                                      std::isfinite(error) ? error : std::numeric_limits<double>::infinity());
     }
     if (std::isfinite(error)) found->max_absolute_error = std::max(found->max_absolute_error, error);
   }
@@ -52,10 +68,10 @@ void CompareElements(void** arguments) {
 template <typename Element>
 void CountOthers(void** arguments) {
   const auto* const expected = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 0)));
-  const auto* const actual = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 1)));
+  const auto* const actual = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 2)));
   auto* const found = static_cast<Differences*>(Pointer(Argument<Address>(arguments, 7)));
-  for (int64_t i = 0; i < Argument<int64_t>(arguments, 2); ++i)
-    found->num_wrong += expected[i] == actual[i] ? 0 : 1;
+  for (int64_t i = 0; i < Argument<int64_t>(arguments, 3); ++i)
+    found->num_outliers += expected[i] == actual[i] ? 0 : 1;
 }
 
 inline void GatherElements(void** arguments, int64_t num_bytes) {

@@ -45,25 +45,42 @@ TEST_CASE("bytes are the same to the last one, wherever they begin") {
   CHECK_FALSE(bench.AreSame(16, 3));
 }
 
-TEST_CASE("numbers are wrong beyond their bounds, and the largest error is told") {
-  const auto bytes = [](const std::vector<float>& values) {
-    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+template <typename Value>
+std::string Bytes(const std::vector<Value>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
+}
+
+TEST_CASE("numbers are outliers beyond their bounds, and the largest errors are told") {
+  const Bench bench(Bytes<float>({1, 2, 3, 4}), Bytes<float>({1, 2.5, 3, 4.25}));
+  const auto compare = [&](const Bounds& bounds) {
+    return *bench.kernels->CompareReals(RealType::kSingle, 4, bounds, {.elements = bench.left->address()},
+                                        bench.right->address());
   };
-  const Bench bench(bytes({1, 2, 3, 4}), bytes({1, 2.5, 3, 4.25}));
-  const auto wrong = [&](double absolute) {
-    return bench.kernels
-        ->CompareReals(RealType::kSingle, 4, {.absolute = absolute}, bench.left->address(),
-                       bench.right->address())
-        ->num_wrong;
-  };
-  CHECK(wrong(0) == 2);
-  CHECK(wrong(0.25) == 1);
-  CHECK(wrong(0.5) == 0);
-  const auto found =
-      bench.kernels->CompareReals(RealType::kSingle, 4, {}, bench.left->address(), bench.right->address());
-  CHECK(found->max_absolute_error == 0.5);
-  CHECK(found->num_from_first_wrong == 3);
-  CHECK(found->num_non_finite == 0);
+  CHECK(compare({.absolute = 0.25}).num_outliers == 1);
+  CHECK(compare({.absolute = 0.5}).num_outliers == 0);
+  CHECK(compare({.relative = 0.125}).num_outliers == 1);
+  CHECK(compare({.absolute = 0.25, .reach = 2}).num_outliers == 0);
+  const Differences found = compare({});
+  CHECK(found.num_outliers == 2);
+  CHECK(found.max_absolute_error == 0.5);
+  CHECK(found.outlier_error == 0.5);
+  CHECK(found.num_from_first_outlier == 3);
+  CHECK(found.num_non_finite == 0);
+  CHECK(found.num_squares == 0);
+}
+
+TEST_CASE("elements have margins of their own, and what their dtype rounds off them") {
+  const Bench bench(Bytes<float>({1, 2, 3, 4}), Bytes<float>({1, 2.5, 3, 5}));
+  // Of 1, one that is left out of the mean, of 2, and of 0.5 around 4 + 2^13 / 2^18 * 0.5.
+  const auto margins = bench.Copy(Bytes<uint32_t>({0x3F800000, 0xBF800000, 0x40000000, 0x3F002000}));
+  const Differences found = *bench.kernels->CompareReals(
+      RealType::kSingle, 4, {.absolute = 9},
+      {.elements = bench.left->address(), .margins = margins->address()}, bench.right->address());
+  CHECK(found.num_outliers == 1);
+  CHECK(found.outlier_error == 1 - 0x1p-6);
+  CHECK(found.num_from_first_outlier == 1);
+  CHECK(found.num_squares == 3);
+  CHECK(found.squares == 1);
 }
 
 TEST_CASE("elements that lie apart are gathered in row-major order") {

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
-sys.path.insert(0, str(_SERVICE / "oracle"))
+sys.path[:0] = [str(_SERVICE / "jail"), str(_SERVICE / "oracle")]
 import operators as tested  # noqa: E402
 from operators import operator_facts  # noqa: E402
 

@@ -41,7 +41,7 @@ def _laid_out(name: str, slot: int = 0) -> torch.Tensor:
 def drawn(task: Oracle, style: str, seed: int = 3, slot: int = 0) -> Drawn | Unusable:
     """A draw of a task without parameters whose first input and first output are laid out."""
     answer = task.examine()
-    offsets = [[index << 20 for index in range(len(specs))] for specs in (answer.inputs, answer.outputs)]
+    offsets = [[index << 20 for index in range(len(specs))] for specs in (answer.inputs, answer.outputs * 2)]
     window = Window(*offsets, *(_WINDOW_BYTES // _SLOTS,) * 2, num_slots=_SLOTS)
     task.open_window(window, [_memory("inputs"), _memory("outputs")])
     return task.draw(Draw(style, exact=True, seed=seed, parameter_seed=0, slot=slot))

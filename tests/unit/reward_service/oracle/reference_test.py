@@ -85,3 +85,27 @@ def test_an_output_that_is_a_plain_weight_is_borrowed() -> None:
     model = reference("return self.weight, x + 1", _X, "self.weight = torch.randn(8, 8)")
     model.narrow(model.inputs(3, "own"), 0)
     assert model.borrowed == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_inputs_and_parameters_are_moved_by_some_roundings_both_ways_and_stay_as_they_were(dtype: str) -> None:
+    model = reference(
+        "return x * 1, self.weight * 1",
+        f"[torch.randn(64, dtype=torch.{dtype})]",
+        f"self.weight = torch.nn.Parameter(torch.randn(64, dtype=torch.{dtype}))",
+    )
+    inputs = model.inputs(3, "own")
+    before = inputs[0].clone()
+    unit = torch.finfo(before.dtype).eps / 2
+    up, down = model.moved(inputs, 7, 1, 8.0)
+    values = model.wide(inputs, 7)
+    assert torch.equal(inputs[0], before)
+    for index, value in enumerate(values):
+        torch.testing.assert_close((up[index] - down[index]).abs(), 16 * unit * value.abs())
+        torch.testing.assert_close(up[index] + down[index], 2 * value)
+
+
+def test_whole_numbers_are_not_moved() -> None:
+    model = reference("return x * 1", "[torch.randint(9, (64,)).float()]")
+    inputs = model.inputs(3, "own")
+    assert all(torch.equal(output[0], inputs[0].double()) for output in model.moved(inputs, 0, 1, 8.0))

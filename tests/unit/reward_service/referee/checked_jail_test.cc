@@ -1,5 +1,8 @@
 #include "reward_service/referee/checked_jail.h"
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -134,6 +137,45 @@ TEST_CASE("a right output is no fault, and counts where numbers are wanted") {
   CHECK(measurement.grade().correctness().num_elements() == kNumElements);
   CHECK(measurement.grade().correctness().max_absolute_error() == Approx(0.05));
   CHECK(jail.us() > 0);
+}
+
+// A draw whose outputs are zeros but for one, of which one may be an outlier.
+Draw WithOutlier(const TaskLayout& layout, int place) {
+  Draw draw = Expecting(layout, 0);
+  reinterpret_cast<float*>(draw.expected.get() + layout.outputs[0].offset)[place] = 5;
+  draw.tolerances[0].outliers_max = 1;
+  return draw;
+}
+
+TEST_CASE("a rare outlier is right anywhere, but not at one element in one draw after another") {
+  const TaskLayout layout = Layout();
+  const Draw first = WithOutlier(layout, 2), second = WithOutlier(layout, 1);
+  v1::Measurement measurement;
+  CheckedJail jail =
+      Ready(CandidateKind::kKernelBenchPython, layout, Zeros() + Zeros() + Zeros() + Zeros(), &measurement);
+  CHECK_FALSE(jail.Call(first, Comparing::kNumbers));
+  CHECK_FALSE(jail.Call(second, Comparing::kNumbers));
+  CHECK_FALSE(jail.Call(second, Comparing::kFast));
+  const auto fault = jail.Call(second, Comparing::kNumbers);
+  REQUIRE(fault);
+  CHECK(fault->verdict == v1::VERDICT_INCORRECT);
+  CHECK(fault->reason == "one element wrong in two draws; output 0 [1]");
+}
+
+TEST_CASE("the margins of a draw lie behind its outputs") {
+  const TaskLayout layout = Layout();
+  Draw draw = Expecting(layout, 5);
+  auto bytes = std::make_unique<char[]>(static_cast<size_t>(layout.exact_output_bytes()));
+  std::copy_n(draw.expected.get(), layout.output_buffer_bytes, bytes.get());
+  const std::vector<float> margins = {8, 8, 8, 0.25F};
+  std::memcpy(bytes.get() + layout.outputs[0].margins_offset, margins.data(), margins.size() * sizeof(float));
+  draw.expected = std::move(bytes);
+  draw.tolerances = {{.has_margins = true}};
+  v1::Measurement measurement;
+  CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &measurement);
+  const auto fault = jail.Call(draw, Comparing::kNumbers);
+  REQUIRE(fault);
+  CHECK(fault->reason == "1 of 4 elements wrong; output 0 [3]: 0, expected 5");
 }
 
 TEST_CASE("a wrong output is a fault with its first difference, and says when it came") {

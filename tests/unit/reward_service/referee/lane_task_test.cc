@@ -254,7 +254,11 @@ TEST_CASE("a task that is examined holds the next judgement's draws, and what ca
   PreparedTask& task = on_gpu.task;
   LaneTask& kept = LaneTask::Of(task);
   const auto num_draws = static_cast<int64_t>(task.verification_draws().size() + task.num_draws_of_turn());
-  const int64_t examined = kept.BytesOf(task.layout(), num_draws, TaskUse::kVerifying);
+  const auto num_exact = static_cast<int64_t>(task.verification_draws().size());
+  const int64_t examined =
+      kept.BytesOf(task.layout(), num_draws, TaskUse::kVerifying) +
+      (num_exact + static_cast<int64_t>(task.num_draws_of_turn())) * task.layout().margin_bytes;
+  CHECK(task.layout().margin_bytes > 0);
   CHECK(task.BytesIn(KeptIn::kDevice, TaskUse::kVerifying) == examined);
   Buffers used = *kept.OwnBuffers(task.layout(), kNative);
   int64_t left = 0;

@@ -254,7 +254,7 @@ TEST_CASE("a task whose own draws are all that lies on a device lacks what nobod
     bench.task->CloseOracle();
     const TaskLayout& layout = bench.task->layout();
     const auto num_draws = static_cast<int64_t>(bench.task->verification_draws().size());
-    bench.machine.bytes_taken = num_draws * (layout.input_buffer_bytes + layout.output_buffer_bytes);
+    bench.machine.bytes_taken = num_draws * (layout.buffer_bytes() + layout.margin_bytes);
     if (others_keep_some) ++bench.machine.bytes_taken;
     const absl::Status status = bench.task->Complete();
     INFO(status.ToString());
@@ -270,7 +270,8 @@ TEST_CASE("a task's own draws are its own, too, where its oracle on other inputs
     SharedBench bench;
     REQUIRE(bench.task->Examine().ok());
     const TaskLayout& layout = bench.task->layout();
-    own_bytes = static_cast<int64_t>(bench.task->verification_draws().size()) * layout.buffer_bytes();
+    own_bytes = static_cast<int64_t>(bench.task->verification_draws().size()) *
+                (layout.buffer_bytes() + layout.margin_bytes);
   }
   for (const bool others_keep_some : {false, true}) {
     nlohmann::json script;

@@ -151,6 +151,41 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   CHECK(store->Health().ok());
 }
 
+TEST_CASE(
+    "margins that lie behind outputs are those of their elements, and a mean that is too large is told "
+    "alone") {
+  FakeGpu gpu;
+  const auto store = Open();
+  TensorSpec spec;
+  spec.code = 2;
+  spec.bits = 32;
+  spec.shape = {2};
+  spec.num_elements = 2;
+  spec.num_bytes = 8;
+  spec.offset = 8;
+  spec.margins_offset = 16;
+  const std::vector<float> kept_values = {0, 0, 1, 2, 0.5, 0.25}, answer = {1.25, 2.25};
+  const auto made = store->Make(24);
+  REQUIRE(made.ok());
+  (*made)->Write(reinterpret_cast<const char*>(kept_values.data()), 0, 24);
+  const auto kept = store->Keep(**made, 0, 24, KeptIn::kDevice);
+  REQUIRE(kept.ok());
+  (*made)->Write(reinterpret_cast<const char*>(answer.data()), 0, 8);
+  const auto compare = [&](const Tolerance& tolerance) {
+    return *store->CompareInPlace({spec, tolerance, *kept}, **made, 0);
+  };
+  CHECK(compare({.has_margins = true}).right());
+  CHECK(compare({.bulk_max = 0.75, .has_margins = true}).right());  // (1/4 + 1) / 2
+  const Comparison bulk = compare({.bulk_max = 0.5, .has_margins = true});
+  CHECK(bulk.num_wrong == 1);
+  CHECK(bulk.first_difference.empty());
+  CHECK(compare({.absolute = 0.5}).right());
+  const Comparison outliers = compare({.absolute = 0.125, .outliers_max = 1});
+  CHECK(outliers.num_wrong == 2);
+  CHECK(outliers.first_outlier == 0);
+  CHECK(outliers.first_difference == "[0]: 1.25, expected 1");
+}
+
 TEST_CASE("an output whose elements lie apart is compared as if they did not, and what is wrong is told") {
   FakeGpu gpu;
   const auto store = Open();

@@ -27,6 +27,9 @@ TEST_CASE("tensors are aligned and outputs have guards around them") {
   CHECK(layout->outputs[1].offset >= layout->outputs[0].offset + 28 + 4096);
   CHECK(layout->outputs[1].offset % 64 == 0);
   CHECK(layout->output_buffer_bytes >= layout->outputs[1].offset + 16 + 4096);
+  CHECK(layout->outputs[0].margins_offset == layout->output_buffer_bytes);
+  CHECK(layout->outputs[1].margins_offset >= layout->outputs[0].margins_offset + 7 * 4);
+  CHECK(layout->exact_output_bytes() >= layout->outputs[1].margins_offset + 2 * 4);
   CHECK(layout->tensor_bytes() == 60 + 8 + 28 + 16);
   CHECK(layout->reference_us == 0);
   CHECK(layout->construction == absl::ZeroDuration());
