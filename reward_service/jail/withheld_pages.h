@@ -2,8 +2,8 @@
 //
 // The zygote calls PrepareLearning(), forks a child that calls LearnPages(), runs every permitted operator, calls
 // LearnCopies(), runs every copy and ends, and then calls FinishLearning(). Each jail that it forks later may call
-// WithholdPages(). What a page of code holds may still be read: where no memory can be made executable (RefuseNewCode()), reading
-// code is no way to run it.
+// WithholdPages(). What a page of code holds may still be read: where no memory can be made executable
+// (RefuseNewCode()), reading code is no way to run it.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_WITHHELD_PAGES_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_WITHHELD_PAGES_H_
 
@@ -34,8 +34,8 @@ void LearnCopies();
 enum class Copies { kWithheld, kByLibraries };
 
 // In the parent, once that child has ended. Returns the code that remains, as the referee takes it (see PermittedCode):
-// a JSON list of two objects, without the copies and with them, of file names, each with its pages as [first, number] in
-// units of 4 KiB, or with true for all of it.
+// a JSON list of two objects, without the copies and with them, of file names, each with its pages as [first, number]
+// in units of 4 KiB, or with true for all of it.
 std::string FinishLearning();
 
 // The same where nothing was learnt: every library that is loaded now, whole.

@@ -213,8 +213,8 @@ def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
 def learn_permitted_code(
     library: ctypes.CDLL, facade: ctypes.CDLL, kept: list[str], *, products: bool, on_gpu: bool
 ) -> list[dict[str, Any]]:
-    """Finds out in a child which code of the loaded libraries the permitted operators execute, and the products; without
-    copies, and with them. All code of the files `kept` stays."""
+    """Finds out in a child which code of the loaded libraries the permitted operators execute, and the products;
+    without copies, and with them. All code of the files `kept` stays."""
     _call(library.warpsmith_prepare_learning, "\n".join(kept).encode())
     child = os.fork()
     if child == 0:

@@ -47,12 +47,16 @@ def test_an_answer_is_text_or_the_last_message() -> None:
 
 
 def test_numbers_have_the_same_keys_on_every_path() -> None:
-    correct = Grade.from_json({"verdict": "VERDICT_CORRECT", "reward": {"value": 2}, "timing": {"speedup": 3}})
+    credit = {"speedup": 1.5, "libraryShare": 0.5}
+    correct = Grade.from_json(
+        {"verdict": "VERDICT_CORRECT", "reward": {"value": 2}, "timing": {"speedup": 3}, "credit": credit}
+    )
     refused = Grade.from_json({"verdict": "VERDICT_COMPILE_ERROR", "reward": {"value": 0}})
     hack = Grade.from_json({"verdict": "VERDICT_HACK", "reward": {"value": 0}})
     rows = [numbers_of(answer) for answer in (correct, refused, hack, ServiceUnavailable("x"))]
     assert len({tuple(row) for row in rows}) == 1
-    assert rows[0] == {"score": 2, "acc": 1, "speedup": 3, "compiled": 1, "hack": 0, "infra_error": 0}
+    own = {"credited_speedup": 1.5, "library_share": 0.5}
+    assert rows[0] == {"score": 2, "acc": 1, "speedup": 3, **own, "compiled": 1, "hack": 0, "infra_error": 0}
     assert (rows[1]["compiled"], rows[2]["hack"], rows[3]["infra_error"]) == (0, 1, 1)
 
 

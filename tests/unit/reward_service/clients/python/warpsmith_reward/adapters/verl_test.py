@@ -22,6 +22,8 @@ def test_a_score_and_its_components(door: FakeRewardDoor) -> None:
         "score": 1.5,
         "acc": 1.0,
         "speedup": 2.0,
+        "credited_speedup": 0.0,
+        "library_share": 0.0,
         "compiled": 1.0,
         "hack": 0.0,
         "infra_error": 0.0,
