@@ -1,5 +1,6 @@
 """The share of a reference's time that products of matrices and convolutions take."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,20 @@ def test_where_no_operator_is_a_product_it_is_nothing(call: Callable[[], object]
 )
 def test_a_mixture_is_between(call: Callable[[], object]) -> None:
     assert 0.0 < product_share(call, on_gpu=False) < 1.0
+
+
+def test_torch_is_left_as_it_was() -> None:
+    """Dynamo, once imported, replaces functions of Torch: the oracle would take that for the reference's doing."""
+    program = f"""
+import sys, torch
+sys.path.insert(0, {str(_SERVICE / "oracle")!r})
+before = dict(vars(torch))
+from product_share import product_share
+assert product_share(lambda: torch.ones(2, 2) @ torch.ones(2, 2), on_gpu=False) > 0
+assert "torch._dynamo" not in sys.modules
+assert all(vars(torch)[name] is value for name, value in before.items())
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 class _Clock:
