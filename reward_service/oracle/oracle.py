@@ -16,7 +16,6 @@ import tensors
 import torch
 from distributions import may_be_unfamiliar
 from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
-from product_share import product_share
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference
 from tolerance import Noise, Tolerance, indistinguishable, tolerance_of
@@ -137,7 +136,7 @@ class Oracle:
         self._unfamiliar = self._changeable(inputs, others)
         if self._beside_others:
             self._call_again(inputs)
-        share = product_share(lambda: reference.narrow(inputs, 0), on_gpu=self._on_gpu)
+        share = reference.product_share(inputs)
         reference.times_calls = False
         reference.check_unpatched()
         state = reference.state(parameter_seed)

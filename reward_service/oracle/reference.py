@@ -14,6 +14,7 @@ import tensors
 import torch
 from distributions import ParameterDraws, restyle
 from plain_weights import Place, plain_weights
+from product_share import product_share
 from python_jail import execute
 
 _SEED_MODULUS = 2**63
@@ -219,6 +220,12 @@ class Reference:
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
         self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
         return _dense(outputs)
+
+    def product_share(self, inputs: list[Any]) -> float:
+        """Returns the share of a call's time that products take, see product_share.py."""
+        copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+        model = self._with_state(self._narrow, parameter_seed=0)
+        return product_share(lambda: self._call(model, copies), on_gpu=self._on_gpu)
 
     def unrounded(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """As narrow(), with no operand rounded to TF32 by Torch's settings."""

@@ -83,3 +83,16 @@ def test_an_output_that_is_a_plain_weight_is_borrowed() -> None:
     model = reference("return self.weight, x + 1", _X, "self.weight = torch.randn(8, 8)")
     model.narrow(model.inputs(3, "own"), 0)
     assert model.borrowed == [True, False]
+
+
+def test_only_what_the_model_does_counts_for_its_share_of_products() -> None:
+    inputs = [torch.ones(16, 8)]
+
+    def share(forward: str) -> float:
+        model = reference(f"return {forward}", _X, "self.w = torch.nn.Parameter(torch.randn(8, 8))")
+        return model.product_share(inputs)
+
+    assert share("x @ self.w") == 1.0
+    assert 0.0 < share("torch.relu(x @ self.w)") < 1.0
+    assert 0.0 < share("x.zero_() @ self.w") < 1.0
+    assert torch.equal(inputs[0], torch.ones(16, 8))
