@@ -91,8 +91,23 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_TwoDevices]:
     monkeypatch.setattr(gpu_tensors, "Memory", _Memory)
     monkeypatch.setattr(gpu_tensors, "synchronise", lambda: None)
     monkeypatch.setattr(gpu_tensors, "await_done", lambda: None)
+    monkeypatch.setattr(torch.cuda, "Event", _Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     with devices:
         yield devices
+
+
+class _Event:
+    """Stands for a mark on the GPU's clock: all is done between two of them in 1 ms."""
+
+    def __init__(self, *, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        pass
+
+    def elapsed_time(self, _: Any) -> float:
+        return 1.0
 
 
 class _Memory:
@@ -270,3 +285,10 @@ def test_beside_others_the_reference_is_called_some_times_more(
         task.examine()
         numbers.append(task.reference._module.Model.calls)
     assert numbers[1] == numbers[0] + 8
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_share_of_products_is_told_by_the_clock_of_the_gpu() -> None:
+    for forward, share in (("x @ x", 1.0), ("torch.relu(x @ x)", 0.5), ("torch.relu(x)", 0.0)):
+        source = reference_source(f"return {forward}", "[torch.randn(8, 8)]")
+        assert Oracle(source, 5, None, on_gpu=True).examine().product_share == share
