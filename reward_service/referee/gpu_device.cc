@@ -64,6 +64,8 @@ std::vector<Room> GpuDevice::Rooms(const TaskLayout& layout) const {
       std::any_of(std::begin(kWaysToKernels), std::end(kWaysToKernels),
                   [&](const auto& word) { return request.source.find(word) != std::string::npos; });
   if (!has_way && rooms.front() == Room::kSealed) return {Room::kEmptied};
+  // Kernels that it makes when it runs cannot be emptied.
+  if (has_way && rooms.back() == Room::kEmptied) rooms.back() = Room::kOpen;
   return rooms;
 }
 

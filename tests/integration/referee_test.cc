@@ -174,6 +174,7 @@ TEST_CASE("an output that is a view where the reference writes one is a hack") {
     JudgeRequest request;
     request.kind = CandidateKind::kKernelBenchPython;
     request.verify_only = true;
+    request.with_torch = true;
     const auto program = [](const std::string& name, const std::string& body) {
       return "import torch\nclass " + name +
              "(torch.nn.Module):\n    def forward(self, x):\n        return " + body + "\n";

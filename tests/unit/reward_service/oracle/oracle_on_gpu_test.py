@@ -274,3 +274,10 @@ def test_beside_others_the_reference_is_called_some_times_more(
         task.examine()
         numbers.append(task.reference._module.Model.calls)
     assert numbers[1] == numbers[0] + 8
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_share_of_products_is_told_by_the_clock_of_the_gpu() -> None:
+    for forward, share in (("x @ x", 1.0), ("torch.relu(x @ x)", 0.5), ("torch.relu(x)", 0.0)):
+        source = reference_source(f"return {forward}", "[torch.randn(8, 8)]")
+        assert Oracle(source, 5, None, on_gpu=True).examine().product_share == share

@@ -109,3 +109,16 @@ def test_whole_numbers_are_not_moved() -> None:
     model = reference("return x * 1", "[torch.randint(9, (64,)).float()]")
     inputs = model.inputs(3, "own")
     assert all(torch.equal(output[0], inputs[0].double()) for output in model.moved(inputs, 0, 1, 8.0))
+
+
+def test_only_what_the_model_does_counts_for_its_share_of_products() -> None:
+    inputs = [torch.ones(16, 8)]
+
+    def share(forward: str) -> float:
+        model = reference(f"return {forward}", _X, "self.w = torch.nn.Parameter(torch.randn(8, 8))")
+        return model.operator_facts(inputs).product_share
+
+    assert share("x @ self.w") == 1.0
+    assert 0.0 < share("torch.relu(x @ self.w)") < 1.0
+    assert 0.0 < share("x.zero_() @ self.w") < 1.0
+    assert torch.equal(inputs[0], torch.ones(16, 8))
