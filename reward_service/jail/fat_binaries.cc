@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "reward_service/jail/file_identities.h"
 
 namespace warpsmith {
 namespace {
@@ -167,11 +168,11 @@ absl::Status FindFatBinaries(const std::set<std::string>& unused, const std::set
   std::vector<Library> libraries;
   dl_iterate_phdr(AppendLibrary, &libraries);
   Kernels found;
+  const FileIdentities kept_files(kept);
   for (const Library& library : libraries) {
     std::error_code error;
-    const std::string path = std::filesystem::canonical(library.path, error).string();
-    if (kept.count(path) != 0) continue;
-    const bool is_unused = unused.count(path) != 0;
+    if (kept_files.Have(library.path)) continue;
+    const bool is_unused = unused.count(std::filesystem::canonical(library.path, error).string()) != 0;
     const absl::Status status = AppendKernels(library, is_unused, &found);
     if (!status.ok())
       return absl::InternalError(absl::StrCat("sections of ", library.path, ": ", status.message()));

@@ -17,8 +17,8 @@ namespace warpsmith {
 
 // In the zygote: takes down where the libraries that are loaded now have kernels. Later ones are not withheld. Of those
 // in `unused`, by the real paths of their files, all code and data is taken, if they have any kernels: what the
-// dynamic linker and new threads read stays. Those in `kept`, named in the same way, keep their kernels. INTERNAL where
-// the file of one cannot be read, or where nothing is found.
+// dynamic linker and new threads read stays. Those in `kept`, by paths that lead to their files, keep their kernels.
+// INTERNAL where the file of one cannot be read, or where nothing is found.
 absl::Status FindFatBinaries(const std::set<std::string>& unused, const std::set<std::string>& kept = {});
 
 // In a jail, before code of others runs: memory that nobody can use takes their place. At both ends of a section, where

@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "reward_service/jail/file_identities.h"
 
 namespace warpsmith {
 namespace {
@@ -155,7 +156,8 @@ bool IsKeptWhole(absl::string_view path) {
 
 absl::Status PrepareLearning(const std::set<std::string>& kept) {
   segments = LoadedSegments();
-  for (Segment& segment : segments) segment.whole |= kept.count(segment.path) != 0;
+  const FileIdentities kept_files(kept);
+  for (Segment& segment : segments) segment.whole |= kept_files.Have(segment.path);
   size_t num_pages = 0;
   for (const Segment& segment : segments) num_pages += segment.whole ? 0 : NumPages(segment);
   void* const shared = mmap(nullptr, num_pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

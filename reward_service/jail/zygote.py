@@ -183,20 +183,6 @@ def load_cupti(library: ctypes.CDLL, path: str) -> None:
         sys.stderr.write(f"CUPTI: {error}\n")
 
 
-def loaded_names(paths: list[str]) -> list[str]:
-    """Returns the real paths by which the files `paths` are loaded in this process. A sandbox may have a file under two
-    paths, and what was loaded by the one is not loaded again by the other."""
-    wanted = {(status.st_dev, status.st_ino) for status in map(os.stat, paths)}
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        names = {line.split(maxsplit=5)[5].rstrip("\n") for line in maps if len(line.split()) > 5}
-    found = []
-    for name in sorted(name for name in names if name.startswith("/") and os.path.exists(name)):
-        status = os.stat(name)
-        if (status.st_dev, status.st_ino) in wanted:
-            found.append(os.path.realpath(name))
-    return found
-
-
 def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
     """In a child, which goes on as a child of its own: a driver looks for itself in a /proc of its own processes."""
     import gpu_tensors
@@ -285,7 +271,7 @@ def main() -> int:
         load_cupti(library, sys.argv[5])
     gc.collect()
     gc.freeze()
-    kept = loaded_names(sys.argv[6:])
+    kept = sys.argv[6:]
     code = learn_permitted_code(library, facade, kept, products=products, on_gpu=on_gpu)
     if on_gpu:
         unused = [path for path, pages in code[1].items() if pages == []]

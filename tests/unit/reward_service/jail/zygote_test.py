@@ -1,8 +1,6 @@
 """What a zygote tells of a child that could not enter its jail."""
 
 import ctypes
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,12 +47,3 @@ def test_a_child_that_cannot_open_the_gpu_says_which_error_of_cuda_it_was(monkey
 
 def test_what_failed_without_an_exception_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _why(monkeypatch, None) == "the GPU cannot be opened"
-
-
-def test_a_file_is_found_under_the_path_by_which_it_was_loaded(tmp_path: Path) -> None:
-    loaded, other = tmp_path / "loaded.so", tmp_path / "other.so"
-    shutil.copy("/usr/lib/x86_64-linux-gnu/libz.so.1", loaded)
-    os.link(loaded, other)
-    ctypes.CDLL(str(loaded))
-    assert zygote.loaded_names([str(other)]) == [str(loaded)]
-    assert zygote.loaded_names([]) == []
