@@ -11,7 +11,8 @@ namespace {
 
 TEST_CASE("a file is the same under two names, and a copy is another") {
   const TemporaryDirectory folder;
-  const std::string one = folder.path() / "one", other = folder.path() / "other", copy = folder.path() / "copy";
+  const std::string one = folder.path() / "one", other = folder.path() / "other",
+                    copy = folder.path() / "copy";
   REQUIRE(WriteFileAtomically(one, "content").ok());
   std::filesystem::create_hard_link(one, other);
   std::filesystem::copy_file(one, copy);
