@@ -19,8 +19,8 @@ namespace warpsmith {
 // libraries, and what only describes tensors or leads to them.
 bool IsKeptWhole(absl::string_view path);
 
-// Takes down which libraries are loaded. Later ones are not withheld. All code of those in `kept`, by paths that lead to
-// their files, stays, too.
+// Takes down which libraries are loaded. Later ones are not withheld. All code of those in `kept`, by paths that lead
+// to their files, stays, too.
 absl::Status PrepareLearning(const std::set<std::string>& kept = {});
 
 // In a child: no code that is not kept whole is executable any more, but a page that is executed becomes so,

@@ -261,7 +261,9 @@ class Puppet {
 
 int ServeForks(int socket, const nlohmann::json& script) {
   using zygote::Warm;
-  auto warm = Make<Warm>({{Warm::code, nlohmann::json::parse(LoadedCodeText())},
+  const auto code = nlohmann::json::parse(LoadedCodeText());
+  auto warm = Make<Warm>({{Warm::code, code},
+                          {Warm::code_with_copies, code},
                           {Warm::torch_version, "puppet"},
                           {Warm::torch_cpu_capability, "AVX2"}});
   const nlohmann::json other = script.value("warm", nlohmann::json::object());

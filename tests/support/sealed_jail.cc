@@ -99,8 +99,12 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   program.withhold = options.withhold;
   program.num_threads = options.num_threads;
   const TaskLayout layout = Layout(options.gpu);
-  auto process =
-      zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed, options.gpu});
+  auto process = zygote.Fork({.role = "python",
+                              .memory_bytes_max = kMemoryBytes,
+                              .cpu_seconds_max = kCpuSeconds,
+                              .num_threads = options.num_threads,
+                              .sealed = options.sealed,
+                              .gpu = options.gpu});
   TensorStore& store = options.gpu ? FakeGpuStore() : HostStore();
   auto buffers = MakeBuffers(store, layout, program.kind, options.calls_of_run);
   WS_CHECK(process.ok() && buffers.ok()) << process.status().ToString();

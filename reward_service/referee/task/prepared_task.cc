@@ -155,20 +155,21 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawR
 
 int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
   int64_t bytes = 0, num_draws = 0;
-  if (!on_device_->store().on_gpu()) return 0;
+  const bool on_gpu = on_device_->store().on_gpu();
+  const int64_t margin_bytes = on_gpu ? layout_.margin_bytes : 0;
   for (const auto& other : on_other_inputs_) {  // nothing more than examined
-    if (other->kept_in_ == where)
+    if (other->kept_in_ == where && on_gpu)
       bytes += static_cast<int64_t>(other->verification_pool_.size()) *
                (other->layout_.buffer_bytes() + other->layout_.margin_bytes);
   }
   if (kept_in_ == where) {
     num_draws =
         verification_pool_.empty() ? kVerificationDrawsMax : static_cast<int64_t>(verification_pool_.size());
-    bytes += num_draws * layout_.margin_bytes;
+    bytes += num_draws * margin_bytes;
     if (!other_inputs_) num_draws += NumOtherDraws(where, use, num_batched_calls());
   }
   if (where == KeptIn::kDevice)
-    bytes += num_batched_calls() * layout_.margin_bytes;  // where the oracle draws
+    bytes += num_batched_calls() * margin_bytes;  // where the oracle draws
   return bytes + (where == KeptIn::kDevice ? on_device_->BytesOf(layout_, num_draws, use)
                                            : num_draws * layout_.buffer_bytes());
 }

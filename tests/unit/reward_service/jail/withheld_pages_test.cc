@@ -15,6 +15,12 @@ namespace {
 
 const char* const kText = "some text, the sum of which is asked for";
 
+int Compress() {
+  unsigned char out[100];
+  uLongf size = sizeof(out);
+  return compress(out, &size, reinterpret_cast<const Bytef*>(kText), 40);
+}
+
 int Sum() { return static_cast<int>(adler32(1, reinterpret_cast<const Bytef*>(kText), 40) % 100); }
 
 // The exit status of a child that runs `work`; 128 + signal where one ended it.
@@ -55,16 +61,11 @@ TEST_CASE("code that was learnt runs after the rest is withheld, and nothing els
   const int expected = Sum();
   REQUIRE(PrepareLearning().ok());
   REQUIRE(InChild([] { return LearnPages().ok() ? Sum() : 99; }) == expected);
-  const auto code = nlohmann::json::parse(FinishLearning());
+  const auto code = nlohmann::json::parse(FinishLearning()).at(0);
   CHECK(Sum() == expected);  // nothing is withheld here
 
   CHECK(InChild([] { return WithholdPages().ok() ? Sum() : 99; }) == expected);
-  CHECK(InChild([] {
-          if (!WithholdPages().ok()) return 99;
-          unsigned char out[100];
-          uLongf size = sizeof(out);
-          return compress(out, &size, reinterpret_cast<const Bytef*>(kText), 40);
-        }) == 128 + SIGSEGV);
+  CHECK(InChild([] { return WithholdPages().ok() ? Compress() : 99; }) == 128 + SIGSEGV);
   const void* const compress_code = dlsym(RTLD_DEFAULT, "compress");
   const void* const adler32_code = dlsym(RTLD_DEFAULT, "adler32");
   CHECK_FALSE(IsWithheld(compress_code));
@@ -80,6 +81,37 @@ TEST_CASE("code that was learnt runs after the rest is withheld, and nothing els
     CHECK_FALSE(pages.empty());
   }
   CHECK(has_zlib);
+}
+
+TEST_CASE("code of copies runs where libraries may copy, and nowhere else") {
+  const int expected = Sum();
+  REQUIRE(Compress() == Z_OK);
+  REQUIRE(PrepareLearning().ok());
+  REQUIRE(InChild([] {
+            if (!LearnPages().ok()) return 99;
+            const int sum = Sum();
+            LearnCopies();
+            return Compress() == Z_OK ? sum : 98;
+          }) == expected);
+  const auto code = nlohmann::json::parse(FinishLearning());
+  REQUIRE(code.size() == 2);
+  CHECK(code.at(0) != code.at(1));
+  const auto run = [](Copies copies, int (*work)()) {
+    return InChild([&] { return WithholdPages(copies).ok() ? work() : 99; });
+  };
+  CHECK(run(Copies::kWithheld, Sum) == expected);
+  CHECK(run(Copies::kByLibraries, Sum) == expected);
+  CHECK(run(Copies::kByLibraries, Compress) == Z_OK);
+  CHECK(run(Copies::kWithheld, Compress) == 128 + SIGSEGV);
+}
+
+TEST_CASE("all code of a library that is kept stays") {
+  Dl_info zlib{};
+  REQUIRE(dladdr(reinterpret_cast<const void*>(&adler32), &zlib) != 0);
+  REQUIRE(PrepareLearning({zlib.dli_fname}).ok());
+  REQUIRE(InChild([] { return LearnPages().ok() ? 0 : 99; }) == 0);
+  FinishLearning();
+  CHECK(InChild([] { return WithholdPages().ok() ? Compress() : 99; }) == Z_OK);
 }
 
 }  // namespace

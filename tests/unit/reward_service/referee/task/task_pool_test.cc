@@ -138,7 +138,7 @@ TEST_CASE(
   CHECK(absl::IsDeadlineExceeded(pool.Begin(source, std::nullopt, false, absl::Now()).status()));
   CHECK(absl::IsDeadlineExceeded(pool.GetExamined(source, absl::Now()).status()));
   CHECK(pool.Begin(source, std::nullopt, false, Soon()).status() ==
-        absl::InvalidArgumentError("the reference does not end in 500ms or 20 s of CPU time"));
+        absl::InvalidArgumentError("the reference does not end in 500ms or 60 s of CPU time"));
 }
 
 // A device whose memory others have, until they give it back.
