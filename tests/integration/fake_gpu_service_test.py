@@ -62,7 +62,7 @@ def _grade(service: FakeGpuService, source: str, allowed_libraries: tuple[str, .
 
 def _grade_python(service: FakeGpuService, source: str, variant: int | None = None) -> Grade:
     task = _TASK if variant is None else f"{_TASK}\n# {variant}\n"  # another task
-    return service.client.grade(Request(task, source=source, device="cuda"))
+    return service.client.grade(Request(task, source=source, device="cuda", allowed_libraries=("torch",)))
 
 
 def test_a_program_is_compiled_and_graded_on_a_gpu(service: FakeGpuService) -> None:
@@ -141,7 +141,7 @@ def test_programs_of_several_tasks_are_judged_beside_each_other(service: FakeGpu
         task = _TASK.replace("256, 1024", f"{256 + number % 3}, 64")
         statement, expected = list(kinds.items())[number % len(kinds)]
         source = _python_program(str(number), statement)
-        grade = service.client.grade(Request(task, source=source, device="cuda"))
+        grade = service.client.grade(Request(task, source=source, device="cuda", allowed_libraries=("torch",)))
         return f"{grade.verdict.value} {grade.reason}", expected
 
     with ThreadPoolExecutor(10) as pool:

@@ -60,6 +60,7 @@ def running_fake_gpu_service(folder: Path, script_text: str) -> Iterator[FakeGpu
         patch.setenv("FAKE_CUDA", str(script))
         patch.setenv("WARPSMITH_BIN_DIR", str(folder / "bin"))
         log_file = str(folder / "log")
-        settings = dict(num_lanes="1", timing__num_instances_min="2", timing__baselines="[cuda_graph]")
+        effort = dict(timing__num_instances_min="2", timing__num_instances_max="3")
+        settings = dict(num_lanes="1", timing__baselines="[cuda_graph]", **effort)
         with running_reward_service(folder, log_file, **settings) as address:
             yield FakeGpuService(address, script)

@@ -63,6 +63,16 @@ def keep_large_blocks() -> None:
     """They are kept."""
 
 
+def mark() -> int:
+    """The time now, for the host does the work as it is asked for."""
+    return time.perf_counter_ns()
+
+
+def milliseconds(begin: int, end: int) -> float:
+    """Between two marks."""
+    return (end - begin) / 1e6
+
+
 def take_turn() -> None:
     """It has it."""
 
