@@ -287,7 +287,7 @@ _WITHOUT_KERNELS = {"python_inline": "INCORRECT NON_FINITE", "python_hanging": "
 
 def _python(kind: str, number: int, task: Task, rng: random.Random, rehearsal: bool) -> Program:
     body = "".join(f"        {line}\n" for line in task.steps)
-    before, verdict = f"_MARK = {number}", "CORRECT"
+    before, verdict = f"_MARK = {number}", "HACK"  # it only calls what its reference calls
     if kind == "python_wrong":
         body += f"        x = x + {rng.uniform(0.5, 1.5):.4f}\n"
         verdict = "INCORRECT"
