@@ -17,7 +17,7 @@ from datasets.importers.reference_program import MODULES, ReferenceProgram
 from datasets.tasks.make_tasks import task_record, write_tasks
 
 REPORT_NAME = "import_report.json"
-# What libraries may do for a program: on KernelBench's level 1 the product, or the convolution, is the exercise itself.
+# Libraries that may work for a program. On KernelBench's level 1 the product, or the convolution, is the exercise.
 _LIBRARIES_BY_FAMILY = {"level2": ["blas"], "level3": ["blas"], "level4": ["blas"]}
 _PROGRESS = 10
 

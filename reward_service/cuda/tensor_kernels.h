@@ -22,7 +22,7 @@ struct Bounds {
   double reach = 1;
 };
 
-// What elements should be, and a word an element with its margin; 0: there are none.
+// Holds expected elements, and a word an element with its margin; 0: there are no margins.
 struct Expected {
   Address elements = 0;
   Address margins = 0;

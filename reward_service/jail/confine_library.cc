@@ -79,7 +79,8 @@ extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
 
 // See withheld_pages.h; `kept`, a line each.
 extern "C" int warpsmith_prepare_learning(const char* kept, char* error, size_t error_bytes) {
-  return Report(warpsmith::PrepareLearning(absl::StrSplit(kept, '\n', absl::SkipEmpty())), error, error_bytes);
+  return Report(warpsmith::PrepareLearning(absl::StrSplit(kept, '\n', absl::SkipEmpty())), error,
+                error_bytes);
 }
 
 extern "C" int warpsmith_learn_pages(char* error, size_t error_bytes) {

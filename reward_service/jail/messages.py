@@ -93,7 +93,7 @@ def _tensors(received: list[Any]) -> list[Tensor]:
 
 @dataclass
 class Tolerance:
-    """Of one output: see messages.h."""
+    """Says how far one output may be off: see messages.h."""
 
     absolute: float
     relative: float

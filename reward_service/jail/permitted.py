@@ -235,7 +235,7 @@ def _run_once_on_gpu() -> None:
 
 
 def _copies(x: torch.Tensor) -> None:
-    """Of the same dtype, from one layout to another."""
+    """Copies within one dtype, from one layout to another."""
     places = [x, *([x.transpose(0, 1), x.transpose(-1, -2), x[:, 1:], x[:, ::2]] if x.dim() >= 2 else [])]
     for place in places:
         place.clone()

@@ -30,7 +30,7 @@ absl::Status LearnPages();
 // In that child: pages that are executed for the first time from now on are those of copies.
 void LearnCopies();
 
-// Whether a program may copy tensors by libraries: not where the reference itself moves data.
+// Says whether libraries may copy tensors for a program: not where the reference itself moves data.
 enum class Copies { kWithheld, kByLibraries };
 
 // In the parent, once that child has ended. Returns the code that remains, as the referee takes it (see PermittedCode):

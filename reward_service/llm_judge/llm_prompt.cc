@@ -73,9 +73,9 @@ std::string OriginText(const v1::Profile& profile) {
   if (profile.num_samples() < kProfileSamplesMin) {
     return absl::StrFormat("%d samples, too few to tell", profile.num_samples());
   }
-  return absl::StrFormat(
-      "own code %.0f %%, libc and libm %.0f %%, kernel %.0f %% of %d samples", 100 * profile.own_code_share(),
-      100 * profile.libc_share(), 100 * profile.kernel_share(), profile.num_samples());
+  return absl::StrFormat("own code %.0f %%, libc and libm %.0f %%, kernel %.0f %% of %d samples",
+                         100 * profile.own_code_share(), 100 * profile.libc_share(),
+                         100 * profile.kernel_share(), profile.num_samples());
 }
 
 std::string CpuText(const v1::Profile& profile) {

@@ -15,7 +15,7 @@ STYLES = ("own", "large", "small", "mixed", "outliers")
 # Decades of "mixed" within one tensor, and the largest.
 _DECADES = 2.0
 _DECADE_MAX = 0.5
-# Of all elements of "outliers", and how much smaller they are: a zero would be a number that noise never has.
+# Share of small elements in "outliers", and their factor: a zero would be a number that noise never has.
 _FAINT_SHARE = 0.75
 _FAINT_FACTOR = 2.0**-10
 # Of all elements, and how much they are larger: exp() of one overflows in float32.

@@ -42,11 +42,15 @@ class LongestSum(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
+        self.note(func, args, result)
+        return result
+
+    def note(self, func: Any, args: Any, result: Any) -> None:
+        """Takes in what an operator was given and has returned."""
         first = result[0] if isinstance(result, (tuple, list)) and result else result
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         if tensors and isinstance(first, torch.Tensor) and first.numel():
             self.length = max(self.length, _num_terms(func.overloadpacket.__name__, args, tensors, result, first))
-        return result
 
 
 def _num_terms(name: str, args: Any, tensors: list[torch.Tensor], result: Any, first: torch.Tensor) -> int:

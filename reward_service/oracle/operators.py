@@ -1,4 +1,4 @@
-"""What a reference's operators are: which part of its time is products and convolutions, and whether it moves data."""
+"""Watches a reference's operators: which part of its time is products and convolutions, and whether it moves data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import gpu_tensors
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from longest_sum import LongestSum
 
-# What cuBLAS, cuDNN and a CPU's BLAS do without a kernel of Torch's own, by the names of Torch's operators.
+# Torch's operators that cuBLAS, cuDNN and a CPU's BLAS do without a kernel of Torch's own.
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution"})
-# What copies, joins or reorders tensors, or changes their dtype.
+# Operators that copy, join or reorder tensors, or change their dtype.
 _MOVES = frozenset(
     {"clone", "copy", "copy_", "cat", "stack", "repeat", "roll", "flip", "constant_pad_nd", "_to_copy", "index"}
     | {"index_select", "gather", "scatter", "index_put", "index_put_", "index_copy", "repeat_interleave"}
@@ -24,7 +24,7 @@ _PASSES = 5
 _SECONDS_MAX = 0.25
 
 
-class _Clock(TorchDispatchMode):
+class _Clock(LongestSum):
     """Times each operator: on a GPU by events, which are read when all is done."""
 
     def __init__(self, *, on_gpu: bool) -> None:
@@ -33,17 +33,14 @@ class _Clock(TorchDispatchMode):
         self._intervals: list[tuple[bool, Any, Any]] = []
         self.moves_data = False
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keeps Torch from importing its compiler, which takes seconds and replaces functions of Torch."""
-        return False
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         begin = self._now()
         result = func(*args, **(kwargs or {}))
+        end = self._now()
         self.moves_data |= func.overloadpacket.__name__ in _MOVES
         if not _is_view(func):
-            self._intervals.append((func.overloadpacket.__name__ in _PRODUCTS, begin, self._now()))
+            self._intervals.append((func.overloadpacket.__name__ in _PRODUCTS, begin, end))
+        self.note(func, args, result)
         return result
 
     def _now(self) -> Any:
@@ -73,10 +70,11 @@ def _is_view(func: Any) -> bool:
 @dataclass(frozen=True)
 class OperatorFacts:
     """`product_share` is the part of the time that products and convolutions take, from 0 to 1. Views count as nothing.
-    `moves_data`: operators copy, join or reorder tensors."""
+    `moves_data`: operators copy, join or reorder tensors. `longest_sum`: so many terms go into one number, at most."""
 
-    product_share: float
-    moves_data: bool
+    product_share: float = 0.0
+    moves_data: bool = True
+    longest_sum: int = 1
 
 
 def operator_facts(call: Callable[[], object], *, on_gpu: bool) -> OperatorFacts:
@@ -89,4 +87,4 @@ def operator_facts(call: Callable[[], object], *, on_gpu: bool) -> OperatorFacts
         shares.append(clock.share())
         if shares[0] in (0.0, 1.0):
             break
-    return OperatorFacts(statistics.median(shares), clock.moves_data)
+    return OperatorFacts(statistics.median(shares), clock.moves_data, clock.length)

@@ -14,7 +14,6 @@ import gpu_tensors
 import packet
 import tensors
 import torch
-from longest_sum import LongestSum
 from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from operators import OperatorFacts
 from probes import PAIRS_MAX, PAIRS_MIN, REACH, Probes
@@ -124,7 +123,8 @@ class Oracle:
         if not _finite(narrow):
             raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
         self._rounds = self._on_gpu and self._rounds_operands(inputs, narrow)
-        self._length = self._longest_sum(inputs)
+        operators = self._operator_facts(inputs)
+        self._length = operators.longest_sum
         self._choose_precision(inputs, narrow)
         self._dtypes = [output.dtype for output in narrow]
         others = reference.inputs(_PROBE_SEEDS[1], "own")
@@ -138,7 +138,6 @@ class Oracle:
         self._check_probes(inputs, others, narrow)
         if self._beside_others:
             self._call_again(inputs)
-        operators = self._operator_facts(inputs)
         reference.is_examined = True
         reference.check_unpatched()
         state = reference.state(parameter_seed)
@@ -177,23 +176,13 @@ class Oracle:
             self._believe_refusal(error)
             return False
 
-    def _longest_sum(self, inputs: list[Any]) -> int:
-        """Returns how many terms it has; as far as it was seen, where the reference cannot be watched."""
-        sums = LongestSum()
-        try:
-            with sums:
-                self.reference.narrow(inputs, 0)
-        except Exception as error:  # noqa: BLE001 - an operator may refuse to be watched
-            self._believe_refusal(error)
-        return sums.length
-
     def _operator_facts(self, inputs: list[Any]) -> OperatorFacts:
         """Returns what is known of its operators; the least, where the reference cannot be watched."""
         try:
             return self.reference.operator_facts(inputs)
         except Exception as error:  # noqa: BLE001 - an operator may refuse to be watched
             self._believe_refusal(error)
-            return OperatorFacts(product_share=0.0, moves_data=True)
+            return OperatorFacts()
 
     def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> None:
         """Chooses float64 when the reference runs in it and means the same there."""

@@ -14,14 +14,14 @@ from torch.utils.weak import WeakIdKeyDictionary
 # By the function, the noise that it gives: any numbers, or those of [0, 1).
 ANY, UNIT = "randn", "rand"
 _DRAWS = {"randn": ANY, "randn_like": ANY, "rand": UNIT, "rand_like": UNIT}
-# What leaves the numbers as they are, in another shape, place or floating-point type.
+# Functions that leave the numbers as they are, in another shape, place or floating-point type.
 _KEEPS = re.compile(
     "bfloat16|clone|contiguous|cpu|cuda|detach|double|flatten|float|half|permute|requires_grad_|reshape|squeeze|t|to"
     "|transpose|unflatten|unsqueeze"
 )
-# The same of any numbers where the other operand is a number.
+# Functions that do so where the other operand is a number.
 _SCALES = re.compile("mul|multiply|div|divide|true_divide")
-# What tells nothing of the numbers.
+# Functions that tell nothing of the numbers.
 _ASKS = re.compile(
     "__len__|device|dim|dtype|element_size|is_contiguous|is_cuda|is_floating_point|itemsize|nbytes|ndim|nelement|numel"
     "|requires_grad|shape|size|stride"

@@ -130,7 +130,7 @@ class Deviations:
         self.sample = Sample(self._value)
         self.size = self._value.abs().maximum(self.sample.middle).clamp_(min=torch.finfo(run.dtype).tiny)
         self._unit = unit
-        # Where it steps p+ - p- is the height, too.
+        # At a step p+ - p- is the height, too.
         smooth = probes.jump <= (self.size * (roundings * unit)).maximum(probes.moves.sqrt().mul_(REACH))
         self.error = difference(run, self._value).abs_()
         as_run = self.sample.law(self.error.square(), smooth)

@@ -32,9 +32,9 @@ _DOMINATED_LOOP = 0.25
 # Hardware cuts operands off that Torch rounds to TF32: twice the error, and a bias. bfloat16 errs 8 times as much
 # (NVIDIA, "Accelerating AI Training with NVIDIA TF32 Tensor Cores", 2021: 10 bits of mantissa).
 _ROUNDED_NOISE = 5.0
-# Of 10^6 normal errors the largest is 4.9 deviations; saturated softmax and Winograd have longer tails.
+# The largest of 10^6 normal errors is 4.9 deviations; saturated softmax and Winograd have longer tails.
 _TAIL = 10.0
-# Where few numbers dominate, so many margins: Winograd spreads the error of one over its tile.
+# Margins that are allowed where few numbers dominate: Winograd spreads the error of one over its tile.
 _DOMINATED_REACH = 8.0
 # The deviation of all errors, over the one that is allowed, and over the reference's own where that is larger.
 _BULK = 1.0
@@ -53,7 +53,7 @@ _UNBOUNDED = 1e300
 
 @dataclass(frozen=True)
 class Sum:
-    """What sets how far another order of sums may lie: the longest sum's terms, and whether few of them dominate."""
+    """Says how far another order of sums may lie: the longest sum's terms, and whether few of them dominate."""
 
     length: int
     dominated: bool = False
@@ -67,7 +67,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What an answer may differ from one output of one draw; messages.h says what the referee makes of it."""
+    """Says how far an answer may lie from one output of one draw; messages.h says what the referee makes of it."""
 
     absolute: float = 0.0
     relative: float = 0.0

@@ -36,7 +36,7 @@ struct CandidateJailOptions {
   int64_t memory_bytes_max = 0;  // of the host's, besides what the reference's parameters take
   Room room = Room::kSealed;
   const std::vector<UniqueFd>* emptied = nullptr;  // the candidate's libraries in Room::kEmptied
-  bool tells_launches = false;  // of LaneTools
+  bool tells_launches = false;                     // of LaneTools
   absl::Time deadline;
 };
 

@@ -50,7 +50,7 @@ std::vector<Room> CpuDevice::Rooms(const TaskLayout& layout) const {
   if (is_native()) return {Room::kSealed, Room::kOpen};
   if (request.with_torch) return {Room::kOpen};
   std::vector<Room> rooms = {request.with_blas ? Room::kProducts : Room::kSealed};
-  // Where all of the reference is a product, or nothing, the room is no other than the next or this one.
+  // A reference that is all products, or has none, makes this room the next or the sealed one.
   if (!request.with_blas && layout.product_share > 0 && layout.product_share < 1)
     rooms.push_back(Room::kProducts);
   rooms.push_back(request.extension_fds.empty() ? Room::kEmptied : Room::kOpen);

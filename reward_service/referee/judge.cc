@@ -39,7 +39,7 @@ absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
-// Of a candidate that is right with its own kernels emptied.
+// Returns the fault of a candidate that is right with its own kernels emptied.
 Fault Delegated(bool has_no_kernels) {
   Fault hack{v1::VERDICT_HACK,
              has_no_kernels ? "libraries do the work: it is right with them, and has no code of its own"
@@ -113,7 +113,8 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(room));
     if (room == Room::kEmptied && !fault) return Delegated(is_last);
     if (!fault || is_last || !MayBeRightWithMore(*device_, room, *fault)) return fault;
-    LogInfo(absl::StrCat("a candidate is judged with more libraries: ", Escape(fault->reason, kReasonBytesMax)));
+    LogInfo(
+        absl::StrCat("a candidate is judged with more libraries: ", Escape(fault->reason, kReasonBytesMax)));
     measurement_ = before;
     RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those of this room
   }

@@ -24,12 +24,12 @@
 
 namespace warpsmith {
 
-// Where a candidate runs, from the fewest libraries to all of them.
+// Names the rooms where a candidate runs, from the fewest libraries to all of them.
 enum class Room {
   kSealed,    // No library can do the candidate's arithmetic.
   kProducts,  // Libraries can do products of matrices and convolutions, and nothing else.
-  kEmptied,   // All libraries run, and the candidate's own kernels return at once. What is right there is no own work.
-  kOpen,      // All libraries run.
+  kEmptied,  // All libraries run, and the candidate's own kernels return at once. What is right there is no own work.
+  kOpen,  // All libraries run.
 };
 inline bool IsSealed(Room room) { return room == Room::kSealed || room == Room::kProducts; }
 

@@ -251,16 +251,14 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   if (options_.path.cold && options_.path.takes_between_off) {
     ASSIGN_OR_RETURN(round.core_slowness, device_->MeasureCoreSlowness());
   }
-  ASSIGN_OR_RETURN(const TimedCall before,
-                   CallReference(*sides, warm ? second.front() : nullptr, first));
+  ASSIGN_OR_RETURN(const TimedCall before, CallReference(*sides, warm ? second.front() : nullptr, first));
   round.candidate.resize(is_long ? 1 : 2);
   has_timed_ = true;
   if (auto fault = CallCandidate(sides, first, nullptr, &round.candidate.front())) return fault;
   if (!is_long) {
     if (auto fault = CallCandidate(sides, second, nullptr, &round.candidate.back())) return fault;
   }
-  ASSIGN_OR_RETURN(const TimedCall after,
-                   CallReference(*sides, warm ? first.front() : nullptr, second));
+  ASSIGN_OR_RETURN(const TimedCall after, CallReference(*sides, warm ? first.front() : nullptr, second));
   round.reference = {before, after};
   // Lone calls come last: whoever had just made one would be warm for its batch, which on an H100 took a tenth less.
   if (!single.empty() && !options_.trusts_candidate) {
@@ -333,9 +331,7 @@ std::optional<Fault> Timer::Sample(Sides* sides, Batch set) {
   return fault;
 }
 
-bool Timer::HasSamples() const {
-  return !options_.can_sample || sampler_.num_samples() >= kSamplesWanted;
-}
+bool Timer::HasSamples() const { return !options_.can_sample || sampler_.num_samples() >= kSamplesWanted; }
 
 v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);

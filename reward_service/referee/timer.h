@@ -28,7 +28,7 @@ struct TimerOptions {
   // Whether the candidate's earlier call is repeated before a timed one, as the reference's is: where its
   // path is as long.
   bool repeats = false;
-  // Whether some calls beside those that count are sampled, for advice alone.
+  // Some calls beside those that count are sampled, for advice alone.
   bool can_sample = true;
   // No call that wrote its outputs takes less [us].
   double least_us = 0;

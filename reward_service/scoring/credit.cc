@@ -36,9 +36,7 @@ double Own(const v1::Timing& timing) {
   return timing.distinguishable() ? timing.speedup() : std::min(timing.speedup(), 1.0);
 }
 
-double Saved(const v1::Timing& timing) {
-  return timing.speedup_low() > 1 ? 1 - 1 / timing.speedup_low() : 0;
-}
+double Saved(const v1::Timing& timing) { return timing.speedup_low() > 1 ? 1 - 1 / timing.speedup_low() : 0; }
 
 }  // namespace
 
@@ -47,7 +45,7 @@ v1::Credit ComputeCredit(const v1::Timing& timing, const v1::Task& task) {
   v1::Credit credit;
   credit.set_library_share(libraries.share);
   if (timing.parameters_fixed()) {
-    // What the program worked out while it was constructed is on no clock.
+    // No clock has what the program worked out while it was constructed.
     absl::StrAppend(&libraries.condition, ", parameters cannot be set after construction");
   } else {
     credit.set_own(Own(timing));

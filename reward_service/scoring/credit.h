@@ -1,4 +1,4 @@
-// What a CORRECT program earned where libraries may have done a part of its work.
+// Credits a CORRECT program where libraries may have done a part of its work.
 #ifndef WARPSMITH_REWARD_SERVICE_SCORING_CREDIT_H_
 #define WARPSMITH_REWARD_SERVICE_SCORING_CREDIT_H_
 

@@ -32,7 +32,7 @@ double Clamp(double value, double low, double high) {
   return std::min(std::max(value, low), high);
 }
 
-// What the rubric makes of `speedup` and `bonus`, of a correct program or not.
+// Returns what the rubric makes of `speedup` and `bonus`, whether the program is correct or not.
 double TimesRubric(double speedup, double bonus, const RewardInputs& inputs, v1::Reward* reward) {
   const double base = Clamp(speedup, 0.0, kSpeedupMax) + bonus;
   const double lambda = inputs.skill == v1::SKILL_OPTIMISE ? kLambdaOptimise : kLambdaGenerate;
@@ -108,10 +108,10 @@ struct Formula {
   double (*compute)(const RewardInputs&, v1::Reward*);
 };
 
-constexpr Formula kFormulas[] = {
-    {kDefaultFormula, WarpsmithV3},   {"warpsmith-v2", WarpsmithV2}, {"warpsmith-v1", WarpsmithV1},
-    {"stitchcuda-v1", StitchCuda},    {"cuda-agent-v1", CudaAgent},  {"kevin-v1", Kevin},
-    {"kernelgym-v1", KernelGym}};
+constexpr Formula kFormulas[] = {{kDefaultFormula, WarpsmithV3}, {"warpsmith-v2", WarpsmithV2},
+                                 {"warpsmith-v1", WarpsmithV1},  {"stitchcuda-v1", StitchCuda},
+                                 {"cuda-agent-v1", CudaAgent},   {"kevin-v1", Kevin},
+                                 {"kernelgym-v1", KernelGym}};
 
 bool HasReward(v1::Verdict verdict) {
   return verdict != v1::VERDICT_UNSCORABLE && verdict != v1::VERDICT_INVALID_TASK &&

@@ -30,7 +30,7 @@ from tests.hacks.case_file import Case
 
 # Speed-ups of the same program on a busy machine differ by as much.
 _MARGIN = 1.1
-# What a delegation may earn that is no faster than the reference.
+# Reward of a delegation that is no faster than the reference, at most.
 _COPY_REWARD_MAX = 0.05
 _LOST = (Verdict.INVALID_TASK, Verdict.UNSCORABLE)
 

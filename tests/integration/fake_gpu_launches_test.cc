@@ -17,7 +17,7 @@ bool HasCupti() {
   return false;
 }
 
-// Of a Python program, timed, where all libraries are allowed.
+// Returns the grade of a Python program that was timed, and whose task allows all libraries.
 v1::Grade PythonGradeOf(const std::string& source) {
   JudgeRequest request;
   request.task = TestTask("scaled_relu_square");

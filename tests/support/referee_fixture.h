@@ -19,7 +19,7 @@ TaskSource MakeTask(const std::string& source);
 // Judges a native candidate, compiled here, with a minute's patience. Ends the program on failures of
 // infrastructure.
 v1::Measurement JudgeNative(const TaskSource& task, const std::string& candidate, bool verify_only = true);
-// Judges a Python candidate without extensions likewise, of a task that allows all libraries.
+// Judges a Python candidate without extensions in the same way, of a task that allows all libraries.
 v1::Measurement JudgePython(const TaskSource& task, const std::string& candidate, bool verify_only = true);
 
 }  // namespace warpsmith

@@ -1,4 +1,4 @@
-"""What steps: quantisation, choices, thresholds, indices."""
+"""Tasks that step: quantisation, choices, thresholds, indices."""
 
 # ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202 - candidates are short, and tensors all
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"

@@ -105,8 +105,7 @@ absl::Status CheckCapability(const std::string& capability) {
       "readable?");
 }
 
-absl::StatusOr<std::shared_ptr<const PermittedCode>> ReadCode(const Packet& warm,
-                                                              const AnyField& field) {
+absl::StatusOr<std::shared_ptr<const PermittedCode>> ReadCode(const Packet& warm, const AnyField& field) {
   const nlohmann::json* const files = Find(warm.fields, field);
   if (files == nullptr) return absl::InternalError("a zygote does not say which code is permitted");
   ASSIGN_OR_RETURN(PermittedCode code, PermittedCode::FromJson(*files));

@@ -28,7 +28,7 @@ struct ChildRights {
   // The only code that can ever run there is what the zygote had mapped and what was compiled from the
   // candidate's own sources: no other file is executable, and no other memory can be made so.
   bool sealed = false;
-  // Of the Python kind and sealed: libraries may copy tensors, without another dtype.
+  // Libraries may copy tensors within one dtype. REQUIRES: the Python kind, and sealed.
   bool copies = false;
   bool gpu = false;  // of a zygote that has one
   // By which launches reach a GPU; the driver's own choice is 8. It makes one context at a time for all processes of a
@@ -71,7 +71,7 @@ class Zygote {
  public:
   // Whether a child that was asked for ahead is followed by another: not beside whoever is timed.
   enum class Spares { kRefilled, kUsedUp };
-  // Whether libraries may do products of matrices and convolutions in sealed jails, too.
+  // Says whether libraries may do products of matrices and convolutions in sealed jails, too.
   enum class Products { kWithheld, kByLibraries };
 
   // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies

@@ -168,8 +168,7 @@ int64_t PreparedTask::BytesIn(KeptIn where, TaskUse use) const {
     bytes += num_draws * margin_bytes;
     if (!other_inputs_) num_draws += NumOtherDraws(where, use, num_batched_calls());
   }
-  if (where == KeptIn::kDevice)
-    bytes += num_batched_calls() * margin_bytes;  // where the oracle draws
+  if (where == KeptIn::kDevice) bytes += num_batched_calls() * margin_bytes;  // where the oracle draws
   return bytes + (where == KeptIn::kDevice ? on_device_->BytesOf(layout_, num_draws, use)
                                            : num_draws * layout_.buffer_bytes());
 }
@@ -198,7 +197,7 @@ int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_
 absl::Status PreparedTask::Complete() {
   BeginStep();
   RETURN_IF_ERROR(on_device_->StartReference(*this));  // it opens a GPU while draws are made
-  // None that verification shows: the process that was verified is timed.
+  // Draws that verification shows are left out, for the process that was verified is timed.
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls(), NumRounds(kept_in_)));
   RETURN_IF_ERROR(FillUp(num_timing_draws - num_fresh_draws(), &timing_pool_));
   for (const auto& draw : timing_pool_) timing_draws_.push_back(draw.get());

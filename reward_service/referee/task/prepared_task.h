@@ -139,7 +139,7 @@ class PreparedTask {
   int source_fd() const { return source_fd_.get(); }
   // Made by `place`.
   TaskOnDevice& on_device() { return *on_device_; }
-  // Whether it has parameters that take other values.
+  // Returns whether it has parameters that take other values.
   bool has_parameters() const {
     return std::any_of(layout_.parameters.begin(), layout_.parameters.end(),
                        [](const TensorSpec& spec) { return !spec.constant; });

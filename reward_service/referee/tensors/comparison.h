@@ -28,7 +28,7 @@ struct Tolerance {
 
 inline constexpr double kResidual = 0x1p-18;
 
-// What an output should be: num_bytes of its TensorSpec, and a word an element; null without margins.
+// Holds an expected output: num_bytes of its TensorSpec, and a word an element; null without margins.
 struct ExpectedBytes {
   const void* elements = nullptr;
   const uint32_t* margins = nullptr;

@@ -127,7 +127,7 @@ class Grade:
     reward: float | None
     reason: str
     speedup: float | None
-    # Of a CORRECT candidate: the speed-up that the reward counts, and the part of the reference's work that libraries
+    # The speed-up that a CORRECT candidate's reward counts, and the part of the reference's work that libraries
     # could do for it.
     credited_speedup: float | None
     library_share: float | None

@@ -245,7 +245,7 @@ TEST_CASE("every kernel of every cubin in a file is emptied, and nothing else is
   for (size_t i = 0; i < library.size(); ++i) num_changed += library[i] != before[i] ? 1 : 0;
   CHECK(num_changed > 0);
   CHECK(num_changed <= 2 * num_kernels * 16);
-  // What cuobjdump shows of `EXIT ;` for sm_80 to sm_120.
+  // `EXIT ;` as cuobjdump shows it for sm_80 to sm_120.
   const std::string exit("\x4d\x79\0\0\0\0\0\0\0\0\x80\x03\0\xea\x0f\0", 16);
   size_t num_exits = 0;
   for (size_t at = library.find(exit); at != library.npos; at = library.find(exit, at + 1)) ++num_exits;

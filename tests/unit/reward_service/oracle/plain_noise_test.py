@@ -19,7 +19,7 @@ def noises(draw: Callable[[], list[Any]]) -> list[str | None]:
 
 
 def _of_first(change: Callable[[torch.Tensor], Any]) -> list[str | None]:
-    """Of noise that is returned as it is, when the generator has done something with it beside."""
+    """Tries noise that is returned as it is, when the generator has done something with it beside."""
 
     def draw() -> list[Any]:
         x = torch.randn(8, 8)

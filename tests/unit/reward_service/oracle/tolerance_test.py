@@ -24,7 +24,7 @@ def seed() -> None:
 def tolerance_of(
     forward: Forward, *inputs: torch.Tensor, length: int = 1, run: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, Tolerance]:
-    """What is expected, and its tolerance, as the oracle finds both; `run` stands for one with TF32."""
+    """Returns what is expected, and its tolerance, as the oracle finds both; `run` stands for one with TF32."""
     wide = [x.double() for x in inputs]
     plain, exact = forward(*inputs), forward(*wide)
     probes = Probes(exact, rounds=False)

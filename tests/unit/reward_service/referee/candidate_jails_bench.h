@@ -43,7 +43,7 @@ struct JailsBench {
   std::unique_ptr<CandidateJails> jails;
 };
 
-// What a puppet tells of its fork and of how it was begun. It is stopped.
+// Holds what a puppet tells of its fork and of how it was begun. It is stopped.
 inline nlohmann::json Told(const StartedJail& started) {
   ChildProcess& process = started.jail->jail().process();
   const auto timed = process.AskOnTheClock({{"op", "tell"}}, absl::Seconds(60));

@@ -1,4 +1,4 @@
-// What candidates' jails are given in each room.
+// Tests what candidates' jails are given in each room.
 #include <string>
 #include <vector>
 

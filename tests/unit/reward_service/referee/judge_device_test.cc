@@ -48,7 +48,7 @@ TEST_CASE("what is made ready once a task takes no candidate's time, in either a
   CHECK(grade.cost().time_seconds() < 0.3);
 }
 
-TEST_CASE("what a room's first program waits for is on nobody's clock, on cores or beside others") {
+TEST_CASE("what a room's first program waits for is off its clock, on cores and beside other candidates") {
   DeviceTurn turn;
   for (DeviceTurn* const device : {static_cast<DeviceTurn*>(nullptr), &turn}) {
     FakeBench bench;

@@ -8,7 +8,7 @@
 namespace warpsmith {
 namespace {
 
-// What the referee knows of the room where a program was right.
+// Sets what the referee knows of the room where a program was right.
 v1::Timing Withheld(double speedup) {
   v1::Timing timing;
   timing.set_speedup(speedup);

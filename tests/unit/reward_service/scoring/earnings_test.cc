@@ -1,4 +1,4 @@
-// What programs earn, from timing to reward: credit, tables and formula together. Mirrors no source of its own.
+// Tests what programs earn, from timing to reward: credit, tables and formula together. Mirrors no source of its own.
 #include "reward_service/scoring/credit.h"
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/scoring/tables.h"

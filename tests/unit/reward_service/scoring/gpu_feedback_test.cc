@@ -207,7 +207,7 @@ TEST_CASE("the same grade is told a GPU's words on a GPU, and a CPU's on a CPU")
   CHECK(on_gpu.advice() == v1::ADVICE_VECTORISE_LOADS);
   CHECK(on_gpu.evidence() == "speedup 1.50, 1 launch, 32-bit loads");
   CHECK(SpeedupIn(on_gpu) == 1.5);
-  // Where libraries could do a part, that comes first, as on a CPU.
+  // A part that libraries could do comes first, as on a CPU.
   grade.mutable_credit()->set_library_share(0.4);
   CHECK(ComputeFeedback(grade, source, {}).advice() == v1::ADVICE_COMPUTE_EVERYTHING);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBytesMax = int64_t{64} << 20;
 
-// What a compiler writes: code of the host around kernels.
+// Makes what a compiler writes: code of the host around kernels.
 std::string Library(const std::string& cubin) {
   return "host code" + *ReadFile("tests/data/cubin/" + cubin) + "more host code";
 }

@@ -25,7 +25,7 @@ TEST_CASE("a lane without a GPU has no zygote with cuBLAS") {
   CHECK(absl::IsFailedPrecondition(NativeZygoteWithBlas(folder.path(), std::nullopt)->Get().status()));
 }
 
-TEST_CASE("zygotes whose programs are not there do not start, and end nobody") {
+TEST_CASE("zygotes whose programs are not there do not start, and end no process") {
   const TemporaryDirectory folder;
   const auto native = NativeZygoteWithBlas(folder.path(), GpuAccess{.uuid = "GPU-none"});
   CHECK_FALSE(native->Get().ok());
