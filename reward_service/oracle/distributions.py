@@ -15,9 +15,8 @@ STYLES = ("own", "large", "small", "mixed", "outliers")
 # Decades of "mixed" within one tensor, and the largest.
 _DECADES = 2.0
 _DECADE_MAX = 0.5
-# Share of small elements in "outliers", and their factor: a zero would be a number that noise never has.
+# Share of small elements in "outliers".
 _FAINT_SHARE = 0.75
-_FAINT_FACTOR = 2.0**-10
 # Of all elements, and how much they are larger: exp() of one overflows in float32.
 _OUTLIER_SHARE = 1.0 / 4096.0
 _OUTLIERS_MIN = 4
@@ -48,7 +47,7 @@ def _factors(tensor: torch.Tensor, style: str, noise: str, generator: torch.Gene
     if style == "mixed":
         largest = _DECADE_MAX if noise == ANY else 0.0
         return torch.pow(10.0, (uniform - 1.0) * _DECADES + largest)
-    factors = torch.where(uniform < _FAINT_SHARE, _FAINT_FACTOR, 1.0)
+    factors = torch.where(uniform < _FAINT_SHARE, _FACTORS["small"], 1.0)
     if tensor.numel() >= _OUTLIERS_MIN:
         count = max(_OUTLIERS_MIN, round(tensor.numel() * _OUTLIER_SHARE))
         factors.view(-1)[torch.randint(tensor.numel(), (count,), generator=generator)] = _OUTLIER_FACTOR

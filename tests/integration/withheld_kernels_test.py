@@ -26,9 +26,9 @@ import zygote
 
 library = ctypes.CDLL(str(share / "jail" / "libwarpsmith_confine.so"))
 facade = ctypes.CDLL(str(share / "facade" / "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
-code = zygote.learn_permitted_code(library, facade, on_gpu=False)
+_, code = zygote.learn_permitted_code(library, facade, [], products=False, on_gpu=False)
 unused = [path for path, pages in code.items() if pages == []]
-zygote._call(library.warpsmith_find_fat_binaries, "\\n".join(unused).encode())
+zygote._call(library.warpsmith_find_fat_binaries, "\\n".join(unused).encode(), b"")
 if sys.argv[2] == "withheld":
     zygote._call(library.warpsmith_withhold_fat_binaries)
 left = {}

@@ -29,8 +29,9 @@ from tests.tolerance.task import TASKS, Task
 
 _SERVICE = Path(__file__).resolve().parents[2] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
-from distributions import restyle  # noqa: E402
+from distributions import restyle, takes_style  # noqa: E402
 from longest_sum import LongestSum  # noqa: E402
+from plain_noise import ANY, UNIT  # noqa: E402
 from probes import PAIRS_MAX, PAIRS_MIN, REACH, Probes  # noqa: E402
 from tolerance import Sum, Tolerance, exact_tolerance  # noqa: E402
 
@@ -100,6 +101,13 @@ def _variations(exacts: list[Tensors]) -> list[float | None]:
     ]
 
 
+def _styled(value: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
+    """Returns an input in a style, if the service would draw it so: the suite's inputs are noise, of one sign or two."""
+    noise = UNIT if bool(((value >= 0) & (value < 1)).all()) else ANY
+    is_noise = value.is_floating_point() and value.dim() > 0
+    return restyle(value, style, noise, generator) if is_noise and takes_style(noise, style) else value
+
+
 def draw_all(task: Task, seed: int) -> list[Drawn]:
     """Returns draws of a task in all its styles, those that are not its own only where they are finite."""
     made = []
@@ -108,7 +116,7 @@ def draw_all(task: Task, seed: int) -> list[Drawn]:
         torch.manual_seed(1000 * seed + number)
         generator = torch.Generator().manual_seed(seed + number)
         drawn = task.draw()
-        inputs = [restyle(x, style, generator) if i < task.inputs else x for i, x in enumerate(drawn)]
+        inputs = [_styled(x, style, generator) if i < task.inputs else x for i, x in enumerate(drawn)]
         if not number:
             with LongestSum() as sums:
                 task.ref(*inputs)
