@@ -158,28 +158,21 @@ def reference_ms(source: str) -> float:
     model = names["Model"](*names["get_init_inputs"]())
     inputs = names["get_inputs"]()
 
-    def copied() -> list[Any]:
-        return [x.clone() if hasattr(x, "clone") else x for x in inputs]
-
-    def call(copies: list[Any]) -> list[Any]:
+    def call() -> list[Any]:
         with torch.no_grad():
-            return [t.clone() for t in _tensors(model(*copies))]
+            return [t.clone() for t in _tensors(model(*[x.clone() if hasattr(x, "clone") else x for x in inputs]))]
 
-    used = copied()
-    first, second = call(used), call(copied())
+    first, second = call(), call()
     if not first:
         raise Failed("it returns no tensor")
     if not all(torch.equal(a, b) for a, b in zip(first, second, strict=True)):
         raise Failed("two runs on the same inputs differ")
-    for index, (before, after) in enumerate(zip(inputs, used, strict=True)):
-        if hasattr(before, "nan_to_num") and not torch.equal(before.nan_to_num(), after.nan_to_num()):
-            raise Failed(f"it writes to its input {index}: let forward() work on a clone() of it")
     if not all(bool(torch.isfinite(t).all()) for t in first if t.is_floating_point()):
         raise Failed("it returns NaN or infinity")
     times = []
     for _ in range(_CALLS):
         begin = time.perf_counter()
-        call(copied())
+        call()
         times.append(time.perf_counter() - begin)
     return 1e3 * statistics.median(times)
 

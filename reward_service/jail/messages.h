@@ -85,7 +85,9 @@ struct Tensor {
   static constexpr TextField name{"name", 128};        // of a parameter
   static constexpr BooleanField borrowed{"borrowed"};  // an output that shares memory in the reference, too
   static constexpr BooleanField constant{"constant"};  // a parameter that keeps its first value
-  static constexpr AnyField strides{"strides"};  // of an input, in elements; none: row-major without gaps
+  static constexpr BooleanField written{"written"};    // an input that the reference writes to
+  static constexpr BooleanField result{"result"};  // such an input that is an output, behind those returned
+  static constexpr AnyField strides{"strides"};    // of an input, in elements; none: row-major without gaps
   static constexpr Trusted<int64_t> offset{"offset"};  // from the referee alone: into the shared memory
 };
 

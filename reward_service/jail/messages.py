@@ -83,6 +83,8 @@ class Tensor:
     name: str | None = None
     borrowed: bool | None = None
     constant: bool | None = None
+    written: bool | None = None
+    result: bool | None = None
     strides: list[int] | None = None
     offset: int | None = None
 

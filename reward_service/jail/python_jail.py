@@ -163,6 +163,7 @@ class Model:
             [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]
             for room in range(begin.num_rooms)
         ]
+        self._results_in_place = [index for index, spec in enumerate(begin.inputs) if spec.result]
         self._recorded = RecordedCalls(self._model, self._inputs) if begin.form == Begin.CUDA_GRAPH else None
         self._linked: list[tuple[torch.Tensor, torch.Tensor]] = []  # tensors of the model, each beside its view
         self.parameters_loaded = self._take_parameters(begin.parameters)
@@ -194,15 +195,15 @@ class Model:
         return not {str(spec.name) for spec in specs if not spec.constant} & rest.keys() - attributes.keys()
 
     def run(self, request: Run) -> Done:
-        """A call in each of its rooms; where their outputs lie. They live until the run after the next one has begun,
-        so that a tensor that is used for two answers shows. On a GPU what is done between calls can hide behind it."""
+        """Makes a call in each of its rooms, and returns where their outputs lie. They live until the run after the
+        next one has begun, so that a tensor that is used for two answers shows. With a start page the clock runs from
+        await_start() to tell_done(): there is nothing between them that can be done before or after."""
         page = self._start_page if request.number else None
+        self._former_results, self._results = self._results, []
         rooms = page.await_start(request.number) if page else request.rooms
         if self._memory:
             gpu_tensors.take_turn()
         calls = [self._arguments(room) for room in rooms]
-        self._former_results, self._results = self._results, []
-        places: list[Place] = []
         steady = gpu_tensors.Stopwatch(len(rooms)) if request.steady and len(rooms) > 1 else None
         with torch.no_grad():
             renew_moved(self._linked)
@@ -210,15 +211,17 @@ class Model:
                 if room and self._memory and self._parameters_start is not None:
                     self._move_parameters(self._memory, room, self._parameters_start)
                 result = self._recorded.call(room, inputs) if self._recorded else self._model(*inputs)
+                if self._results_in_place:
+                    result = [result, *(inputs[index] for index in self._results_in_place)]
                 self._results.append(result)
                 if self._memory:
                     gpu_tensors.separate()
                 if steady:
                     steady.pass_call()
-                places += places_of(result, self._memory)
         waited_us = gpu_tensors.synchronise(steady) if self._memory else None
         if page:
             page.tell_done(request.number)
+        places = [place for result in self._results for place in places_of(result, self._memory)]
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0

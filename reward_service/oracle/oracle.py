@@ -16,7 +16,7 @@ import tensors
 import torch
 from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from operators import OperatorFacts
-from probes import PAIRS_MAX, PAIRS_MIN, REACH, Probes
+from probes import BUCKET, FAR, PAIRS_MAX, PAIRS_MIN, REACH, Probes
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference, same_bits
 from tolerance import Sum, Tolerance, exact_tolerance, indistinguishable
@@ -141,8 +141,12 @@ class Oracle:
         reference.is_examined = True
         reference.check_unpatched()
         state = reference.state(parameter_seed)
+        written = reference.written or []
         return Loaded(
-            inputs=self._inputs,
+            inputs=[
+                replace(spec, written=index in written or None, result=index in reference.results_in_place or None)
+                for index, spec in enumerate(self._inputs)
+            ],
             parameters=[
                 replace(tensors.describe(value), name=name, constant=name not in reference.parameters or None)
                 for name, value in state.items()
@@ -203,6 +207,7 @@ class Oracle:
         expected, tolerances = self.expected(inputs, 0, "own")
         other, other_tolerances = self.expected(others, 0, "own")
         self._usual = [a.or_more(b) for a, b in zip(tolerances, other_tolerances, strict=True)]
+        self._find_rare_steps(inputs, expected)
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
         # Of single numbers one or the other draw comes near by chance.
         more = self._samples("own", 0) if any(v is not None for v in variations) else []
@@ -210,6 +215,19 @@ class Oracle:
             found = indistinguishable(output, [other[index], *(s[index] for s in more)], tolerance, given)
             if found:
                 raise InvalidTask(f"output {index} of the reference cannot be told from {found}")
+
+    def _find_rare_steps(self, inputs: list[Any], expected: list[torch.Tensor]) -> None:
+        """Notes which outputs of many integers may flip in some draw: those that do where inputs are moved far."""
+        may_flip = [
+            not output.is_floating_point() and output.numel() >= BUCKET and not usual.steps
+            for output, usual in zip(expected, self._usual, strict=True)
+        ]
+        if any(may_flip):
+            probes = self._probes(inputs, 0, expected, FAR)
+            steps = [may and bool((found.jump > 0).any()) for may, found in zip(may_flip, probes, strict=True)]
+            self._usual = [
+                replace(usual, steps=usual.steps or does) for usual, does in zip(self._usual, steps, strict=True)
+            ]
 
     def _samples(self, style: str, parameter_seed: int) -> list[list[torch.Tensor]]:
         """Outputs for some other inputs, in the task's dtype."""
@@ -248,14 +266,16 @@ class Oracle:
         ]
         return [output.to(dtype) for output, dtype in zip(wide, self._dtypes, strict=True)], tolerances
 
-    def _probes(self, inputs: list[Any], parameter_seed: int, wide: list[torch.Tensor]) -> list[Probes]:
+    def _probes(
+        self, inputs: list[Any], parameter_seed: int, wide: list[torch.Tensor], roundings: float = REACH
+    ) -> list[Probes]:
         """Returns what moved inputs make of each output: nothing more, where the reference refuses them."""
         found = [Probes(output, rounds=not self.reference.float64) for output in wide]
         for number in range(PAIRS_MAX):
             if number == PAIRS_MIN and not any(map(Probes.are_conspicuous, found, self._dtypes)):
                 break
             try:
-                pair = self.reference.moved(inputs, parameter_seed, _PROBE_SEEDS[0] + number, REACH)
+                pair = self.reference.moved(inputs, parameter_seed, _PROBE_SEEDS[0] + number, roundings)
                 for probes, up, down in zip(found, *pair, strict=True):
                     probes.add(up, down)
             except Exception as error:  # noqa: BLE001 - a reference may refuse what its inputs are not

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType
@@ -96,12 +96,15 @@ class Reference:
         self.check_unpatched(before)
         self._before = before
         self.float64 = True
-        # Of the last narrow(), by output: whether it shares memory with an input, a parameter or itself.
+        # Of the last narrow(), by output: whether it shares memory with an input, a parameter or itself, or begins
+        # where another output does.
         self.borrowed: list[bool] = []
         # On a GPU the least time of a call of narrow(), until its work was done [us]; 0: none was made there.
         self.call_us = 0
-        self.is_examined = False  # no more calls are timed, which waits for the GPU twice, nor inputs compared
-        self._written: list[int] = []  # indices of inputs that the last narrow() has changed, until it is examined
+        self.is_examined = False  # no more calls are timed, which waits for the GPU twice
+        # Indices of inputs that the first call of narrow() changed; and of those that it did not return.
+        self.written: list[int] | None = None
+        self.results_in_place: list[int] = []
         self._noises: list[str | None] = []  # of the last inputs()
 
     def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
@@ -227,19 +230,29 @@ class Reference:
         return model
 
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
-        """Outputs in the task's own dtype."""
+        """Returns outputs in the task's own dtype: what forward() returns, then each input that it writes to, as it is
+        after the call, but for those that are among the former."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         model = self._with_state(self._narrow, self.state(parameter_seed))
         weights = _tensors(self._weights).values()
         is_timed = self._on_gpu and not self.is_examined
         outputs = self._timed_call(model, copies) if is_timed else self._call(model, copies)
-        if not self.is_examined:
-            pairs = zip(inputs, copies, strict=True)
-            self._written = [i for i, (v, c) in enumerate(pairs) if isinstance(v, torch.Tensor) and not same_bits(v, c)]
+        if self.written is None:
+            self._find_written(inputs, copies, outputs)
+            outputs += [copies[index] for index in self.results_in_place]
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values(), *weights]
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
-        self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
+        starts = Counter(t.data_ptr() for t in outputs if t.numel())
+        self.borrowed = [
+            _is_expanded(t) or t.untyped_storage().data_ptr() in memory or starts[t.data_ptr()] > 1 for t in outputs
+        ]
         return _dense(outputs)
+
+    def _find_written(self, inputs: list[Any], copies: list[Any], outputs: list[torch.Tensor]) -> None:
+        pairs = enumerate(zip(inputs, copies, strict=True))
+        self.written = [i for i, (v, copy) in pairs if isinstance(v, torch.Tensor) and not same_bits(v, copy)]
+        returned = {_memory_of(output) for output in outputs}
+        self.results_in_place = [index for index in self.written if _memory_of(copies[index]) not in returned]
 
     def unrounded(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """As narrow(), with no operand rounded to TF32 by Torch's settings."""
@@ -253,15 +266,8 @@ class Reference:
         return operator_facts(lambda: self._call(model, copies), on_gpu=self._on_gpu)
 
     def check_kept(self) -> None:
-        """After narrow(), until the task is examined: raises InvalidTask where the call has changed an input, which
-        would be an output that nothing compares, or a plain weight, for the next call would begin with another."""
-        for index in self._written:
-            names = list(inspect.signature(self._narrow.forward).parameters)
-            argument = f" ({names[index]})" if index < len(names) else ""
-            raise InvalidTask(
-                f"the reference writes to its input {index}{argument}, and only what it returns is compared: let "
-                "forward() work on a clone() of it"
-            )
+        """Raises InvalidTask where a call of narrow() has changed a plain weight: the next one would begin with
+        another."""
         for name, place in self._weights.items():
             now, before = place.holder[place.key], self._own_state[name]
             if not isinstance(now, torch.Tensor) or not torch.equal(now.to(before.device), before):
@@ -328,11 +334,10 @@ class Reference:
         self.call_us = min(self.call_us or us, us)
         return outputs
 
-    @staticmethod
-    def _call(model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:
-        """Outputs as the model lays them; `copies` are the model's to change."""
+    def _call(self, model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:
+        """Returns outputs as the model lays them; `copies` are the model's to change."""
         with torch.no_grad():
-            return tensors.flatten(model(*copies))
+            return tensors.flatten(model(*copies)) + [copies[index] for index in self.results_in_place]
 
 
 @contextmanager

@@ -47,7 +47,7 @@ std::optional<Fault> CheckedJail::CheckCall(const Draw& draw, size_t call, Compa
   for (size_t i = 0; i < layout_.outputs.size(); ++i) {
     if (auto fault = CheckOutput(draw, call, i, comparing)) return fault;
   }
-  return is_native_ ? jail_->CheckBuffers(draw, call) : std::nullopt;
+  return is_native_ ? jail_->CheckBuffers(draw, call) : jail_->CheckApart(call);
 }
 
 std::optional<Fault> CheckedJail::Repeat() { return LoadAndRun(former_draws_); }
@@ -55,6 +55,7 @@ std::optional<Fault> CheckedJail::Repeat() { return LoadAndRun(former_draws_); }
 std::optional<Fault> CheckedJail::LoadAndRun(Batch draws) {
   {
     const InPhase phase(Phase::kFill);
+    jail_->PoisonFormerOutputs();
     jail_->Load(draws);
   }
   const InPhase phase(Phase::kCall);

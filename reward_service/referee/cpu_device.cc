@@ -135,17 +135,21 @@ absl::Status CpuDevice::EndCandidates() {
 
 absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTask& task, Room room,
                                                                      absl::Time lane_since) {
-  EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
+  // A Python program's process could leave out what it does for its caller. On a GPU, where that is little, no more is
+  // taken off than of a native program.
+  const bool takes_native_path = is_native() || LaneTask::Of(task).store().on_gpu();
+  EmptyCandidate* const empty = takes_native_path ? tools_.empty_native : tools_.empty_python;
   ASSIGN_OR_RETURN(const CandidateJails jails, JailsIn(room));
   return std::make_unique<LaneTiming>(jails, &task, tools_.lane, empty, tools_.empty_python, lane_since,
-                                      tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
+                                      tools_.clocks, kept_ ? &*kept_ : nullptr,
+                                      is_native() ? tools_.core_pace : nullptr);
 }
 
 TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout) const {
   const RefereeFacts& facts = tools_.facts;
   TimerOptions options;
   options.num_warm_ups = is_native() ? 1 : kWarmUpDraws;
-  options.repeats = !is_native();
+  options.repeats = options.path.may_be_cut_short = !is_native();
   options.can_sample = facts.profile;
   options.least_us = LeastMicroseconds(layout, facts, tools_.lane->num_threads());
   if (!is_native() && facts.gigabytes_per_second_ceiling > 0) {
@@ -160,7 +164,6 @@ TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout) const {
 
 void CpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const {
   timing->set_quality(absl::StrCat(tools_.lane->quality(), timing->quality()));
-  DoubtShortCalls(is_native(), timing);
   const double median_us = timing->candidate().median_us();
   const double ceiling = tools_.facts.gigabytes_per_second_ceiling;
   profile->set_gigabytes_per_second_ceiling(ceiling);

@@ -168,6 +168,10 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout) const {
   options.path.takes_between_off = is_native_;
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
+  if (!is_native_ && bytes_per_us > 0) {
+    options.own_output_bytes = layout.own_output_bytes();
+    options.clear_us = kCacheFactor * options.least_us;
+  }
   options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;
   return options;
 }

@@ -10,6 +10,12 @@
 namespace warpsmith {
 namespace {
 
+// Returns what a process holds that outputs cleared ahead would lie in [bytes]: on a GPU nothing tells that but the
+// memory that it has returned, none of which serves twice.
+int64_t HeldBytesOf(Jail& jail) {
+  return jail.on_gpu() ? jail.returned_bytes() : jail.process().anonymous_bytes();
+}
+
 // Runs `call` with the process's threads sampled, where a sampler is given and this machine lets us.
 template <typename Call>
 void Sampled(ProfileSampler* sampler, Jail& jail, const Lane& lane, double expected_us, Call call) {
@@ -42,7 +48,7 @@ class LaneTiming::ReferenceSide : public TimedSide {
   }
   void TellSteady() override { jail_->TellSteady(jail_->on_gpu()); }
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
-  int64_t HeldBytes() const override { return jail_->process().anonymous_bytes(); }
+  int64_t HeldBytes() const override { return HeldBytesOf(*jail_); }
 
  private:
   Jail* const jail_;
@@ -83,7 +89,7 @@ class LaneTiming::CandidateSide : public TimedSide {
     has_failed_ |= !launches.ok();
     return launches;
   }
-  int64_t HeldBytes() const override { return jail_->jail().process().anonymous_bytes(); }
+  int64_t HeldBytes() const override { return HeldBytesOf(jail_->jail()); }
 
  private:
   std::unique_ptr<CheckedJail> jail_;
@@ -180,7 +186,7 @@ absl::StatusOr<EmptyCall> LaneTiming::MeasureMemory() {
 }
 
 absl::StatusOr<double> LaneTiming::MeasureCoreSlowness() {
-  if (pace_ == nullptr || empty_candidate_ == empty_reference_) return 1;
+  if (pace_ == nullptr) return 1;
   ASSIGN_OR_RETURN(const double now_us, MeasurePace(empty_reference_, empty_candidate_));
   paces_us_.push_back(now_us);
   return pace_->Slowness(now_us);

@@ -115,6 +115,7 @@ absl::StatusOr<FormTime> TimeForm(TimingDevice* device, TimerOptions options) {
   options.trusts_candidate = true;
   options.path.takes_between_off = true;
   options.least_us = 0;
+  options.own_output_bytes = 0;
   Timer timer(device, std::move(options));
   ASSIGN_OR_RETURN(const std::optional<Fault> fault, timer.Run());
   if (fault) return Unavailable(fault->reason);

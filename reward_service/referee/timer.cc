@@ -89,7 +89,12 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   if (!fault) {
     ASSIGN_OR_RETURN(fault, DoSteps(&sides, instance));
   }
-  instance->ahead_us = options_.clear_us * ShareAhead(sides.excess_bytes, options_.own_output_bytes);
+  const int calls_of_round = DrawsOfRound(static_cast<int>(sides.batch_calls));
+  const int num_calls = sides.batch_calls > 1
+                            ? calls_of_round * std::max(1, static_cast<int>(instance->rounds.size()))
+                            : kCandidateCallsOfRound;
+  instance->ahead_us =
+      options_.clear_us * ShareAhead(sides.excess_bytes, options_.own_output_bytes, num_calls);
   if (!fault) {
     last_candidate_ = std::move(sides.candidate);
     last_set_ = sides.former_set;
@@ -180,7 +185,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       .wants_samples = !HasSamples(),
       .needs_sample = sampler_.num_samples() == 0 &&
                       static_cast<int>(instances_.size()) + 1 >= options_.effort.num_instances_min,
-      .unusual = !options_.unusual_sets.empty()};
+      .unusual = num_calls == 1 && !options_.unusual_sets.empty()};
   // As long as a round of calls that are just not long: longer ones scatter less, and one round is enough.
   const double rounds_us_max = kCallsOfRound * options_.long_call_us;
   const absl::Time start = absl::Now();
@@ -235,9 +240,17 @@ std::optional<cuda::ClockReading> Timer::ReadClocks() {
   return std::nullopt;
 }
 
+std::vector<const Draw*> Timer::DrawBatch(Batch sets) {
+  std::vector<const Draw*> drawn(sets.begin(), sets.end());
+  const auto& unusual = options_.unusual_sets;
+  if (drawn.size() > 1 && !unusual.empty())
+    drawn[random_() % drawn.size()] = unusual[random_() % unusual.size()];
+  return drawn;
+}
+
 absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, Instance* instance) {
-  const Batch first = sets.subspan(0, sides->batch_calls);
-  const Batch second = sets.subspan(sides->batch_calls, sides->batch_calls);
+  const std::vector<const Draw*> first = DrawBatch(sets.subspan(0, sides->batch_calls));
+  const std::vector<const Draw*> second = DrawBatch(sets.subspan(sides->batch_calls, sides->batch_calls));
   const Batch single = sets.subspan(2 * sides->batch_calls);  // of none, or one
   const bool is_long = sides->former_us > options_.long_call_us;
   // What the candidate does must not decide how the reference is timed. Where the path is measured cold, it is cold.
@@ -258,11 +271,14 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   if (!is_long) {
     if (auto fault = CallCandidate(sides, second, nullptr, &round.candidate.back())) return fault;
   }
+  // A lone call follows its side's last batch, so that it is as warm as the calls of that.
+  const bool has_single = !single.empty() && !options_.trusts_candidate;
+  if (has_single) {
+    if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
+  }
   ASSIGN_OR_RETURN(const TimedCall after, CallReference(*sides, warm ? first.front() : nullptr, second));
   round.reference = {before, after};
-  // Lone calls come last: whoever had just made one would be warm for its batch, which on an H100 took a tenth less.
-  if (!single.empty() && !options_.trusts_candidate) {
-    if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
+  if (has_single) {
     ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single));
   }
   round.clocks.after = ReadClocks();
@@ -337,6 +353,7 @@ v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
   timing.set_empty_call_us(path_.OfCandidate(batch_calls_).us);
   timing.set_calls_per_batch(static_cast<int>(batch_calls_));
+  DoubtShortCalls(options_.path.may_be_cut_short, &timing);
   if (num_slow_instances_ > 0) {
     absl::StrAppend(timing.mutable_quality(),
                     "; timed again where the reference was slow: ", num_slow_instances_);

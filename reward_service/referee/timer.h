@@ -95,6 +95,9 @@ class Timer {
   // Times a round on the input sets from `next` on; where a GPU's clocks change meanwhile, again on the next ones.
   absl::StatusOr<std::optional<Fault>> TimeSteadyRound(Sides* sides, size_t* next, Instance* instance);
   bool MayRepeatRound(const Sides& sides) const;
+  // Returns these input sets, in a batch with an unusual one in the place of one of them: what is right on usual ones
+  // alone is right in no batch.
+  std::vector<const Draw*> DrawBatch(Batch sets);
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch sets, Instance* instance);
   std::optional<cuda::ClockReading> ReadClocks();
   absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets);

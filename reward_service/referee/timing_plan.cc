@@ -101,10 +101,10 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
   return steps;
 }
 
-double ShareAhead(int64_t excess_bytes, int64_t output_bytes) {
+double ShareAhead(int64_t excess_bytes, int64_t output_bytes, int num_calls) {
   if (excess_bytes <= 0) return 0;
-  const double round_bytes = static_cast<double>(output_bytes) * kCandidateCallsOfRound;
-  return std::min(1.0, static_cast<double>(excess_bytes) / round_bytes);
+  const double all_bytes = static_cast<double>(output_bytes) * num_calls;
+  return std::min(1.0, static_cast<double>(excess_bytes) / all_bytes);
 }
 
 std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances) {
@@ -173,10 +173,10 @@ absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
-void DoubtShortCalls(bool is_native, v1::Timing* timing) {
+void DoubtShortCalls(bool may_be_cut_short, v1::Timing* timing) {
   if (timing->candidate().median_us() * timing->calls_per_batch() >= timing->empty_call_us()) return;
   absl::StrAppend(timing->mutable_quality(), "; the call is shorter than an empty one");
-  if (is_native || timing->speedup() <= 1.0) return;
+  if (!may_be_cut_short || timing->speedup() <= 1.0) return;
   timing->set_speedup(1.0);
   timing->set_speedup_low(std::min(timing->speedup_low(), 1.0));
   timing->set_distinguishable(false);

@@ -117,9 +117,10 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
 inline constexpr int kCandidateCallsOfRound = 2 * 2;
 
 // How much of clearing its outputs a process may have done ahead, from 0 to 1: it held `excess_bytes` more than
-// the reference's. All, where that is the outputs of a round: a call that clears those of more than a round is in
-// fewer than half of all rounds, so that their median does not show it.
-double ShareAhead(int64_t excess_bytes, int64_t output_bytes);
+// the reference's. All, where that is the outputs of `num_calls`. Without batches these are the calls of a round: a
+// call that clears those of more than a round is in fewer than half of all rounds, so that their median does not show
+// it.
+double ShareAhead(int64_t excess_bytes, int64_t output_bytes, int num_calls);
 
 // What a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one after
 // the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and of a
@@ -148,10 +149,9 @@ v1::Timing Conclude(const std::vector<Instance>& instances);
 // The task's fault: the same reference ran before.
 absl::Status BrokenReference(const Fault& fault);
 
-// Says in `timing->quality` where the calls of a batch are shorter than an empty one. The path to a Python
-// program is long and runs in its own process, which could have cut it short: what is left after its
-// subtraction cannot show that the program is faster than its reference.
-void DoubtShortCalls(bool is_native, v1::Timing* timing);
+// Says in `timing->quality` where the calls of a batch are shorter than an empty one. Where the candidate may have cut
+// its path short, what is left after that path's subtraction cannot show that it is faster than its reference.
+void DoubtShortCalls(bool may_be_cut_short, v1::Timing* timing);
 
 // Median time of the reference over the rounds of one instance [us].
 double ReferenceMedian(const Instance& instance);

@@ -15,29 +15,25 @@ AdviceOutcome Shown(bool shown, std::string what, const AdviceOutcome& by_time) 
 
 }  // namespace
 
-EngineeringRow EngineeringOnGpu(const v1::Timing& timing, const v1::Profile& profile,
-                                const KernelFacts& kernels) {
+EngineeringRow EngineeringOnGpu(const v1::Timing& timing, const v1::Credit& credit,
+                                const v1::Profile& profile, const KernelFacts& kernels) {
   const bool near_ceiling = CeilingShare(profile) >= kNearCeilingShare && profile.bound() != "latency";
-  // All of them, for a kernel that is never launched may have whatever is wanted.
-  const bool wide = kernels.num_wide_kernels > 0 && kernels.num_narrow_kernels == 0;
   const bool faster = timing.speedup_low() > 1.0;
   const bool slow = timing.speedup_high() < kSlowSpeedup;
-  const std::string condition =
-      absl::StrFormat("%d of %d kernels with narrow loads, %d local accesses, %.0f %% of the memory ceiling",
-                      kernels.num_narrow_kernels, kernels.num_kernels, kernels.num_local_accesses,
-                      100 * CeilingShare(profile));
-  if (near_ceiling || (wide && !kernels.spills())) {
-    if (faster)
-      return {5, condition, "uses the GPU's memory or its wide instructions, and beats the reference"};
-    return {4, condition, "uses the GPU's memory or its wide instructions"};
-  }
+  const std::string condition = absl::StrFormat("%.0f %% of the memory ceiling, %d local accesses",
+                                                100 * CeilingShare(profile), kernels.num_local_accesses);
+  // By what was measured, and by faults of the machine code: what is good there may be in code that never runs.
+  if (near_ceiling && faster) return {5, condition, "uses the GPU's memory, and beats the reference"};
+  if (near_ceiling) return {4, condition, "uses the GPU's memory"};
   if (kernels.num_kernels == 0) return {3, condition, "its machine code is not known"};
+  if (faster && credit.library_share() == 0 && !kernels.spills())
+    return {4, condition, "beats the reference without libraries"};
   if (kernels.spills() && slow) {
     return {1, condition, "keeps registers in memory, and is less than half as fast as the reference"};
   }
   if (kernels.spills()) return {2, condition, "keeps registers in memory"};
-  if (slow) return {2, condition, "narrow loads, and less than half as fast as the reference"};
-  return {3, condition, "narrow loads"};
+  if (slow) return {2, condition, "less than half as fast as the reference"};
+  return {3, condition, "neither near the GPU's memory nor faster than the reference"};
 }
 
 AdviceOutcome FollowedOnGpu(v1::Advice advice, const KernelFacts& kernels, const AdviceOutcome& by_time) {

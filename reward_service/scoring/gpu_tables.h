@@ -17,8 +17,8 @@ struct EngineeringRow {
 };
 
 // Does it use the GPU? 1 to 5, as the rows of a CPU.
-EngineeringRow EngineeringOnGpu(const v1::Timing& timing, const v1::Profile& profile,
-                                const KernelFacts& kernels);
+EngineeringRow EngineeringOnGpu(const v1::Timing& timing, const v1::Credit& credit,
+                                const v1::Profile& profile, const KernelFacts& kernels);
 
 struct AdviceOutcome {
   bool done = false;

@@ -41,7 +41,7 @@ v1::RubricScore AntiHacking(const RubricInputs& inputs) {
 v1::RubricScore Engineering(const RubricInputs& inputs) {
   const v1::Profile& profile = inputs.profile;
   if (inputs.kernels) {
-    const EngineeringRow row = EngineeringOnGpu(inputs.timing, profile, *inputs.kernels);
+    const EngineeringRow row = EngineeringOnGpu(inputs.timing, inputs.credit, profile, *inputs.kernels);
     return Row(row.score, row.condition, row.reason);
   }
   if (!Profiled(inputs)) return Row(3, inputs.credit.condition(), "too short to be profiled");

@@ -102,7 +102,7 @@ def _variations(exacts: list[Tensors]) -> list[float | None]:
 
 
 def _styled(value: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
-    """Returns an input in a style, if the service would draw it so: the suite's inputs are noise, of one sign or two."""
+    """Returns an input in a style, if the oracle would draw it so: the suite's inputs are noise."""
     noise = UNIT if bool(((value >= 0) & (value < 1)).all()) else ANY
     is_noise = value.is_floating_point() and value.dim() > 0
     return restyle(value, style, noise, generator) if is_noise and takes_style(noise, style) else value

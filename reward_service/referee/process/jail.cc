@@ -193,6 +193,7 @@ std::optional<Fault> Jail::Run() {
       return Fault{v1::VERDICT_WRONG_SHAPE,
                    absl::StrCat(places_.size(), " output tensors, expected ", expected)};
     }
+    if (on_gpu()) NoteReturned();
   }
   return std::nullopt;
 }

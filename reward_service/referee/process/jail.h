@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -121,6 +122,8 @@ class Jail {
   // status says that they must be fetched.
   absl::StatusOr<Comparison> CompareInPlace(size_t index, const Draw& draw, size_t call);
   absl::StatusOr<Comparison> CompareFormerInPlace(size_t index, const Draw& draw, size_t call);
+  // Python, after Run(): whether two outputs of a call lie in the same memory, where the reference's do not.
+  std::optional<Fault> CheckApart(size_t call) const;
   // Guards and inputs of a call as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw, size_t call = 0) const;
   // Native: of the rooms that the last run left out, whether anything was written there, looked at in places of which
@@ -130,6 +133,11 @@ class Jail {
   // output of the reference is one. Load() or RestoreInputs() bring them back.
   std::optional<Fault> WithdrawInputs();
   void RestoreInputs(const Draw& draw, size_t call = 0);
+  // Python on a GPU, before Load(): overwrites the outputs of the run before the last one, which no check reads any
+  // more. So memory that was returned once has to be written again before it is returned again.
+  void PoisonFormerOutputs();
+  // Python on a GPU: of all memory that was ever returned as outputs, each byte once.
+  int64_t returned_bytes() const { return returned_bytes_; }
 
   ChildProcess& process() { return *process_; }
   bool on_gpu() const { return buffers_.store->on_gpu(); }
@@ -161,6 +169,7 @@ class Jail {
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
   absl::Status ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense);
+  void NoteReturned();
   void CloseForeign();  // what the store has opened of this program's
   absl::StatusOr<Comparison> ComparePlace(const nlohmann::json& places, size_t index, const Draw& draw,
                                           size_t call);
@@ -188,6 +197,8 @@ class Jail {
       0.0;                        // of the last run: how much longer than known the GPU's other work took
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before
+  std::set<std::tuple<std::string, int64_t, int64_t>> returned_;  // places of outputs so far
+  int64_t returned_bytes_ = 0;
   std::vector<std::vector<char>> copies_;
   std::set<std::string> handles_;  // of memory that the program made, told since its last run began
 };

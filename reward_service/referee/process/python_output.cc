@@ -1,5 +1,10 @@
 // Outputs of a Python program, which lie where it made them: looked at, compared and read there.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
@@ -27,6 +32,34 @@ std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& fie
 void Jail::CloseForeign() {
   buffers_.store->CloseForeign(handles_);
   handles_.clear();
+}
+
+void Jail::NoteReturned() {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const nlohmann::json& place = places_[i];
+    // Of a reference, which shows no memory, addresses tell places apart; a candidate's are its own word.
+    const bool is_new = returned_
+                            .emplace(Read(place, jail::Place::handle), Read(place, jail::Place::offset),
+                                     Read(place, jail::Place::pointer))
+                            .second;
+    if (is_new) returned_bytes_ += layout_.outputs[i % layout_.outputs.size()].num_bytes;
+  }
+}
+
+void Jail::PoisonFormerOutputs() {
+  if (!on_gpu()) return;
+  for (size_t i = 0; i < former_places_.size(); ++i) {
+    const size_t index = i % layout_.outputs.size();
+    const nlohmann::json& place = former_places_[i];
+    const TensorSpec& spec = layout_.outputs[index];
+    const std::string handle = Read(place, jail::Place::handle);
+    const StridedTensor tensor{spec.shape, Integers(place, jail::Place::strides), spec.bits / 8};
+    // Between its elements may lie what is not the output's.
+    if (spec.borrowed || handle.empty() || CheckPlace(index, place) || !IsWithin(tensor, spec.num_bytes))
+      continue;
+    handles_.insert(handle);
+    buffers_.store->FillForeign(kPoisonByte, handle, Read(place, jail::Place::offset), spec.num_bytes);
+  }
 }
 
 absl::StatusOr<Comparison> Jail::CompareFormerInPlace(size_t index, const Draw& draw, size_t call) {
@@ -69,6 +102,38 @@ std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place)
                               ", expected ", DtypeName(spec.code, spec.bits))};
   }
   return std::nullopt;
+}
+
+std::optional<Fault> Jail::CheckApart(size_t call) const {
+  struct Piece {
+    std::string handle;
+    uint64_t start, end;
+    size_t index;
+  };
+  std::vector<Piece> pieces;
+  for (size_t index = 0; index < layout_.outputs.size(); ++index) {
+    const TensorSpec& spec = layout_.outputs[index];
+    if (spec.borrowed || spec.num_bytes == 0) continue;
+    const nlohmann::json& place = places_[call * layout_.outputs.size() + index];
+    const auto start =
+        static_cast<uint64_t>(Read(place, on_gpu() ? jail::Place::offset : jail::Place::pointer));
+    // Elements of two outputs may take turns: then they begin apart, and no more is asked.
+    const bool is_dense = IsDense({spec.shape, Integers(place, jail::Place::strides), spec.bits / 8});
+    const auto end = start + static_cast<uint64_t>(is_dense ? spec.num_bytes : 1);
+    pieces.push_back({Read(place, jail::Place::handle), start, end, index});
+  }
+  const auto key = [](const Piece& piece) { return std::tie(piece.handle, piece.start, piece.end); };
+  std::sort(pieces.begin(), pieces.end(),
+            [&key](const Piece& left, const Piece& right) { return key(left) < key(right); });
+  const auto meet = [](const Piece& left, const Piece& right) {
+    return left.handle == right.handle && right.start < left.end;
+  };
+  const auto found = std::adjacent_find(pieces.begin(), pieces.end(), meet);
+  if (found == pieces.end()) return std::nullopt;
+  Fault fault{v1::VERDICT_HACK, absl::StrCat("outputs ", found->index, " and ", std::next(found)->index,
+                                             " lie in the same memory; the reference's do not")};
+  fault.hack_family = kUnmaterialisedFamily;
+  return fault;
 }
 
 absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places, size_t call, size_t index,

@@ -294,6 +294,17 @@ absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int6
   return memory->Read(to, offset, num_bytes);
 }
 
+void GpuStore::FillForeign(unsigned char value, std::string_view handle, int64_t offset, int64_t num_bytes) {
+  absl::MutexLock lock(&mutex_);
+  const absl::StatusOr<const cuda::ForeignMemory*> memory = FindForeign(handle);
+  if (!memory.ok()) return;  // the program's word: what it says of its memory is checked where it counts
+  const absl::StatusOr<cuda::Address> start = (*memory)->At(offset, num_bytes);
+  if (!start.ok()) return;
+  const cuda::Driver& driver = context_->driver();
+  failure_.Update(
+      driver.Check(driver.api().cuMemsetD8_v2(*start, value, static_cast<size_t>(num_bytes)), "cuMemsetD8"));
+}
+
 absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expected,
                                                     const ForeignPlace& place) {
   if (expected.tensors.on_gpu() == nullptr) return LiesOnHost();

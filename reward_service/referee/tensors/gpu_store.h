@@ -64,6 +64,8 @@ class GpuStore : public TensorStore {
                                             int64_t offset) override;
   absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
                                             const ForeignPlace& place) override;
+  void FillForeign(unsigned char value, std::string_view handle, int64_t offset, int64_t num_bytes) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseForeign(const std::set<std::string>& handles) override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void Occupy() override ABSL_LOCKS_EXCLUDED(mutex_);

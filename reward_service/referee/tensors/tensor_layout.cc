@@ -77,6 +77,8 @@ absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_
   spec.borrowed = Read(fields, Tensor::borrowed);
   spec.name = Read(fields, Tensor::name);
   spec.constant = Read(fields, Tensor::constant);
+  spec.written = Read(fields, Tensor::written);
+  spec.result = Read(fields, Tensor::result);
   return spec;
 }
 
@@ -176,6 +178,7 @@ nlohmann::json ToJson(const std::vector<TensorSpec>& specs) {
                     {Tensor::name, spec.name},
                     {Tensor::offset, spec.offset}});
     if (spec.constant) list.back()[Tensor::constant.name] = true;
+    if (spec.result) list.back()[Tensor::result.name] = true;
     if (!spec.strides.empty()) list.back()[Tensor::strides.name] = spec.strides;
   }
   return list;

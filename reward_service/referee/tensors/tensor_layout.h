@@ -22,7 +22,10 @@ struct TensorSpec {
   bool number = false;    // a Python number in the reference; 0-d here
   std::string name;       // parameters only: its key in state_dict()
   bool constant = false;  // parameters only: they keep the values of their construction
-  // Outputs only: the reference's shares memory with an input, a parameter or itself.
+  // Inputs only: the reference writes to it; and what it then holds is an output, behind those that are returned.
+  bool written = false;
+  bool result = false;
+  // Outputs only: the reference's shares memory with an input, a parameter, a former output or itself.
   bool borrowed = false;
   int64_t offset = 0;  // into its buffer
   int64_t num_elements = 0;

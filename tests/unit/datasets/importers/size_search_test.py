@@ -60,7 +60,7 @@ def test_a_slow_program_shrinks_once_more() -> None:
         _search([1], [0]).smaller([1])
 
 
-def test_a_program_that_writes_to_its_inputs_is_refused() -> None:
+def test_a_program_that_writes_to_its_inputs_is_timed() -> None:
     source = """
 import torch
 
@@ -75,5 +75,4 @@ def get_init_inputs():
     return []
 """
     assert reference_ms(source.replace("OUTPUT", "y + x")) >= 0
-    with pytest.raises(Failed, match="writes to its input 1: let forward"):
-        reference_ms(source.replace("OUTPUT", "y.add_(x)"))
+    assert reference_ms(source.replace("OUTPUT", "y.add_(x)")) >= 0

@@ -63,6 +63,10 @@ TEST_CASE(
   const TaskLayout& layout = native.puppets.task->layout();
   CHECK(native.device->TimingOptions(layout).path.takes_between_off);
   CHECK_FALSE(python.device->TimingOptions(layout).path.takes_between_off);
+  CHECK_FALSE(python.device->TimingOptions(layout).path.may_be_cut_short);
+  CHECK(python.device->TimingOptions(layout).own_output_bytes == 16);
+  CHECK(python.device->TimingOptions(layout).clear_us == Approx(16 / 2e3));
+  CHECK(native.device->TimingOptions(layout).own_output_bytes == 0);
   CHECK(python.device->TimingOptions(layout).batch_calls_max == 16);
   TaskLayout with_parameters = layout;
   with_parameters.parameters = layout.inputs;

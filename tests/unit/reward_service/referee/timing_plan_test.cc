@@ -79,9 +79,9 @@ TEST_CASE("a slow core takes from what a reference did itself, as far as its dev
 }
 
 TEST_CASE("what is ahead is the memory over the reference's, of what a round writes") {
-  CHECK(ShareAhead(-1, 100) == 0);
-  CHECK(ShareAhead(100, 100) == Approx(0.25));
-  CHECK(ShareAhead(5000, 100) == 1);
+  CHECK(ShareAhead(-1, 100, 4) == 0);
+  CHECK(ShareAhead(100, 100, 4) == Approx(0.25));
+  CHECK(ShareAhead(5000, 100, 4) == 1);
   std::vector<Instance> instances = Instances(5, 100, 40);
   for (Instance& instance : instances) instance.ahead_us = 10;
   CHECK(Conclude(instances).speedup() == Approx(2));
@@ -249,16 +249,16 @@ TEST_CASE("it is enough when the interval is narrow, not before the least number
   CHECK_FALSE(IsEnough(scattered, effort));
 }
 
-TEST_CASE("a call shorter than an empty one shows no speed-up of a Python program") {
+TEST_CASE("a call shorter than an empty one shows no speed-up where the path may be cut short") {
   v1::Timing timing = Conclude(Instances(5, 100, 20));
   timing.set_empty_call_us(30);
   timing.set_calls_per_batch(1);
   v1::Timing native = timing;
-  DoubtShortCalls(/*is_native=*/false, &timing);
+  DoubtShortCalls(/*may_be_cut_short=*/true, &timing);
   CHECK(timing.speedup() == 1.0);
   CHECK_FALSE(timing.distinguishable());
   CHECK(timing.quality() == "; the call is shorter than an empty one");
-  DoubtShortCalls(/*is_native=*/true, &native);
+  DoubtShortCalls(/*may_be_cut_short=*/false, &native);
   CHECK(native.speedup() == Approx(5));
   CHECK(native.quality() == "; the call is shorter than an empty one");
 }
@@ -267,7 +267,7 @@ TEST_CASE("calls of a batch are short only if all of them together are") {
   v1::Timing timing = Conclude(Instances(5, 100, 20));
   timing.set_empty_call_us(30);
   timing.set_calls_per_batch(2);
-  DoubtShortCalls(/*is_native=*/false, &timing);
+  DoubtShortCalls(/*may_be_cut_short=*/true, &timing);
   CHECK(timing.speedup() == Approx(5));
   CHECK(timing.quality().empty());
 }

@@ -2,9 +2,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -144,6 +147,56 @@ TEST_CASE("an output in the inputs' memory is theirs: gone once they are withdra
   CHECK(bench.Output() != std::vector<float>{1, 2, 3, 4});
   bench.jail->RestoreInputs(bench.draw);
   CHECK(bench.Output() == std::vector<float>{1, 2, 3, 4});
+}
+
+// Two outputs of four floats on the host, by their addresses and the step between their elements.
+std::optional<Fault> FaultOfTwo(int64_t first, int64_t second, int stride) {
+  const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {4}}};
+  const nlohmann::json none = nlohmann::json::array();
+  const TaskLayout layout =
+      *MakeLayout({{"inputs", {tensor}}, {"parameters", none}, {"outputs", {tensor, tensor}}}, 1 << 20);
+  std::string places;
+  for (const int64_t pointer : {first, second}) {
+    absl::StrAppend(&places, places.empty() ? "" : ",", R"({"code":2,"bits":32,"pointer":)", pointer,
+                    R"(,"shape":[4],"strides":[)", stride, "]}");
+  }
+  const std::string done = absl::StrCat(R"({"op":"done","result":0,"outputs":[)", places, "]}\n{}\n");
+  Jail jail(Puppets().Make(absl::StrCat("{\"op\":\"ready\"}\n", done)),
+            *MakeBuffers(HostStore(), layout, CandidateKind::kKernelBenchPython), layout, JudgeLimits{});
+  Draw draw;
+  draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+  REQUIRE_FALSE(*jail.Begin({.kind = CandidateKind::kKernelBenchPython, .source_fd = 0}, nullptr));
+  jail.Load(draw);
+  REQUIRE_FALSE(jail.Run());
+  return jail.CheckApart(0);
+}
+
+TEST_CASE("two outputs of a call lie apart, or their elements take turns") {
+  CHECK_FALSE(FaultOfTwo(8192, 8192 + 16, 1));
+  CHECK_FALSE(FaultOfTwo(8192, 8192 + 4, 2));
+  for (const int64_t second : {8192, 8192 + 12, 8192 - 12}) {
+    CHECK(FaultOfTwo(8192, second, 1).value().reason.ends_with("in the same memory; the reference's do not"));
+  }
+  CHECK(FaultOfTwo(8192, 8192, 2).value().verdict == v1::VERDICT_HACK);
+}
+
+TEST_CASE("memory that was returned once has to be written again, and counts once") {
+  const FakeGpu gpu;
+  const Allocation allocation({9, 8, 7, 6, 5, 4, 3, 2, 1});
+  Bench bench(allocation.handle(), "4");
+  CHECK(bench.jail->returned_bytes() == 16);
+  bench.jail->PoisonFormerOutputs();  // there is no run before the last one yet
+  CHECK(bench.Output() == std::vector<float>{8, 7, 6, 5});
+  bench.jail->Load(bench.draw);
+  REQUIRE_FALSE(bench.jail->Run());
+  bench.jail->PoisonFormerOutputs();
+  const std::vector<float> output = bench.Output();
+  CHECK(std::all_of(output.begin(), output.end(), [](float value) { return std::isnan(value); }));
+  CHECK(bench.jail->returned_bytes() == 16);
+  float around[9];
+  REQUIRE(pread(allocation.fd.get(), around, sizeof(around), 0) == sizeof(around));
+  CHECK(around[0] == 9);
+  CHECK(around[5] == 4);
 }
 
 }  // namespace
