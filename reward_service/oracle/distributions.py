@@ -8,19 +8,13 @@ from collections.abc import Callable
 import torch
 from plain_noise import ANY
 
-# Beyond [0, 1) lead all but these.
-_WITHIN_UNIT_INTERVAL = ("small", "mixed")
-_FACTORS = {"large": 6.0, "small": 1.0 / 32.0}
-STYLES = ("own", "large", "small", "mixed", "outliers")
-# Decades of "mixed" within one tensor, and the largest.
+# By what numbers are multiplied, at the most; exp() of such an outlier overflows in float32.
+_FACTORS = {"large": 6.0, "small": 1.0 / 32.0, "mixed": 1.0, "outliers": 200.0}
+STYLES = ("own", *_FACTORS)
+# Of "mixed", within one tensor.
 _DECADES = 2.0
-_DECADE_MAX = 0.5
-# Share of small elements in "outliers".
-_FAINT_SHARE = 0.75
-# Of all elements, and how much they are larger: exp() of one overflows in float32.
+# Of all elements, at either end.
 _OUTLIER_SHARE = 1.0 / 4096.0
-_OUTLIERS_MIN = 4
-_OUTLIER_FACTOR = 200.0
 # Parameters that begin as equal numbers (ones, zeros, 1e-6) say nothing of the size that training gives them.
 _CONSTANT_SIZE_MIN = 0.1
 _LOG_SPREAD = 0.5
@@ -29,29 +23,27 @@ _LOG_SPREAD = 0.5
 def takes_style(noise: str | None, style: str) -> bool:
     """Returns whether an input becomes one of `style` and keeps all that its draws show: only plain noise does, which
     has no other property than the numbers that it may give."""
-    return style != "own" and (noise == ANY or (noise is not None and style in _WITHIN_UNIT_INTERVAL))
+    return style in _FACTORS and (noise == ANY or (noise is not None and _FACTORS[style] <= 1.0))
 
 
-def restyle(tensor: torch.Tensor, style: str, noise: str, generator: torch.Generator) -> torch.Tensor:
-    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style(noise, style)."""
-    result = tensor * _factors(tensor, style, noise, generator).to(tensor.dtype)
+def restyle(tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
+    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style(noise, style) of its noise."""
+    result = tensor * _factors(tensor, style, generator).to(tensor.dtype)
     # A narrow type has numbers that become zero or infinite.
     return torch.where((result != 0) & torch.isfinite(result), result, tensor)
 
 
-def _factors(tensor: torch.Tensor, style: str, noise: str, generator: torch.Generator) -> torch.Tensor:
+def _factors(tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
     """Returns what each element is multiplied by, or one number for all."""
-    if style in _FACTORS:
-        return torch.tensor(_FACTORS[style])
-    uniform = torch.rand(tensor.shape, generator=generator)
+    largest = torch.tensor(_FACTORS[style])
     if style == "mixed":
-        largest = _DECADE_MAX if noise == ANY else 0.0
-        return torch.pow(10.0, (uniform - 1.0) * _DECADES + largest)
-    factors = torch.where(uniform < _FAINT_SHARE, _FACTORS["small"], 1.0)
-    if tensor.numel() >= _OUTLIERS_MIN:
-        count = max(_OUTLIERS_MIN, round(tensor.numel() * _OUTLIER_SHARE))
-        factors.view(-1)[torch.randint(tensor.numel(), (count,), generator=generator)] = _OUTLIER_FACTOR
-    return factors
+        return largest * torch.pow(10.0, -_DECADES * torch.rand(tensor.shape, generator=generator))
+    if style == "outliers":
+        numbers = tensor.reshape(-1).float()
+        count = min(numbers.numel(), max(1, round(_OUTLIER_SHARE * numbers.numel())))
+        places = torch.cat([numbers.topk(count, largest=end).indices for end in (True, False)])
+        return torch.ones_like(numbers).index_fill_(0, places, float(largest)).reshape(tensor.shape)
+    return largest
 
 
 class ParameterDraws:

@@ -181,7 +181,7 @@ class Reference:
     def _styled(self, tensor: torch.Tensor, style: str, noise: str | None, generator: torch.Generator) -> torch.Tensor:
         styled = tensor.detach().contiguous()
         if noise is not None and takes_style(noise, style):
-            styled = restyle(styled, style, noise, generator)
+            styled = restyle(styled, style, generator)
         # Elements that share memory cannot be written one by one.
         if self._other_inputs is None or tensor.is_contiguous() or _shares_elements(tensor):
             return styled

@@ -105,7 +105,7 @@ def _styled(value: torch.Tensor, style: str, generator: torch.Generator) -> torc
     """Returns an input in a style, if the oracle would draw it so: the suite's inputs are noise."""
     noise = UNIT if bool(((value >= 0) & (value < 1)).all()) else ANY
     is_noise = value.is_floating_point() and value.dim() > 0
-    return restyle(value, style, noise, generator) if is_noise and takes_style(noise, style) else value
+    return restyle(value, style, generator) if is_noise and takes_style(noise, style) else value
 
 
 def draw_all(task: Task, seed: int) -> list[Drawn]:
