@@ -81,7 +81,7 @@ double DeferredWork(const std::vector<Instance>& instances) {
   // Of both medians, each as well known as the reference's: what the candidate scatters is its own doing.
   const double chance = std::sqrt(2) * MedianError(reference);
   const double excused = Median(std::move(reference)) - Median(std::move(reference_batched)) + chance;
-  return std::max(0.0, (Median(std::move(candidate)) - excused) / 2 - Median(std::move(batched)));
+  return std::max(0.0, Median(std::move(candidate)) - excused - 2 * Median(std::move(batched)));
 }
 
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random) {

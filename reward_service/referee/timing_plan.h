@@ -126,8 +126,8 @@ double ShareAhead(int64_t excess_bytes, int64_t output_bytes, int num_calls);
 // the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and of a
 // process like the reference's what lone calls of the reference take more than its others. Where the reference tells a
 // steady time, the candidate is native: what a first call costs Torch's process says nothing of it, and what one costs
-// its own is on the path. Half of what is beyond that, as far as it is not chance by the scatter of the reference: the
-// call is charged what lone ones allow.
+// its own is on the path. What is beyond that, as far as it is not chance by the scatter of the reference, is charged:
+// a call that leaves next to all of its work to others is charged as if it were alone.
 double DeferredWork(const std::vector<Instance>& instances);
 
 // Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated

@@ -196,9 +196,9 @@ TEST_CASE("a call alone may take twice what one of a batch does, and what the re
   CHECK(DeferredWork(WithSingles(100, 20, 100, 40)) == 0);
   CHECK(DeferredWork(WithSingles(100, 20, 130, 70)) == 0);
   CHECK(DeferredWork(WithSingles(100, 20, 90, 20)) == 0);
-  CHECK(DeferredWork(WithSingles(100, 20, 100, 100)) == Approx(30));
-  CHECK(Conclude(WithSingles(100, 20, 100, 100)).speedup() == Approx(2));  // as if each took half of the 100
-  CHECK(Conclude(WithSingles(100, 20, 100, 100)).candidate().median_us() == Approx(50));
+  CHECK(DeferredWork(WithSingles(100, 20, 100, 100)) == Approx(60));
+  CHECK(Conclude(WithSingles(100, 20, 100, 100)).speedup() == Approx(100.0 / 80));
+  CHECK(Conclude(WithSingles(100, 20, 100, 100)).candidate().median_us() == Approx(80));
 }
 
 TEST_CASE("what a first call costs Torch's process excuses no native candidate") {
@@ -209,7 +209,7 @@ TEST_CASE("what a first call costs Torch's process excuses no native candidate")
         for (TimedCall& call : round.reference) call.batch.steady_us = steady_us;
     return DeferredWork(instances);
   };
-  CHECK(charge(/*steady_us=*/100) == Approx(40 / 2 - 2.5));
+  CHECK(charge(/*steady_us=*/100) == Approx(40 - 2 * 2.5));
   CHECK(charge(/*steady_us=*/0) == 0);
 }
 
@@ -228,9 +228,9 @@ TEST_CASE(
     return DeferredWork(instances);
   };
   CHECK(scattered(90, 0) == 0);
-  CHECK(scattered(10, 0) == Approx(30 - std::sqrt(2) * 10 / 2));
-  CHECK(scattered(0, 90) == Approx(30));
-  CHECK(scattered(0, 1e6) == Approx(30));
+  CHECK(scattered(10, 0) == Approx(60 - std::sqrt(2) * 10));
+  CHECK(scattered(0, 90) == Approx(60));
+  CHECK(scattered(0, 1e6) == Approx(60));
 }
 
 TEST_CASE("a reference that was slow earns its candidate no more than it could excuse") {
