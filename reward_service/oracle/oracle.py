@@ -16,7 +16,7 @@ import tensors
 import torch
 from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from operators import OperatorFacts
-from probes import BUCKET, FAR, PAIRS_MAX, PAIRS_MIN, REACH, Probes
+from probes import BUCKET, FAR, PAIRS_MAX, PAIRS_MIN, REACH, Probes, Sample, pieces
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference, same_bits
 from tolerance import Sum, Tolerance, exact_tolerance, indistinguishable
@@ -55,10 +55,11 @@ def _drift_allowed(left: torch.Tensor, right: torch.Tensor) -> bool:
     number. Others speak of what is not finite."""
     if not left.numel():
         return True
-    a, b = left.double(), right.double()
-    spread = a.std(correction=0) if a.numel() > 1 else a.abs()
-    units = _DRIFT_ULPS * torch.finfo(left.dtype).eps * a.abs().max()
-    return not bool((a - b).abs().max() > torch.maximum(_DRIFT_SHARE * spread, units))
+    flat, others = left.reshape(-1), right.reshape(-1)
+    count = flat.numel()
+    drift = torch.stack([(flat[at].double() - others[at].double()).abs().max() for at in pieces(count)]).max()
+    units = _DRIFT_ULPS * torch.finfo(left.dtype).eps * left.abs().max()
+    return not bool(drift > torch.maximum(_DRIFT_SHARE * Sample(flat).spread(), units))
 
 
 def _deviation(numbers: list[torch.Tensor]) -> float | None:
@@ -204,9 +205,12 @@ class Oracle:
     def _check_probes(self, inputs: list[Any], others: list[Any], narrow: list[torch.Tensor]) -> None:
         """Answers that need no work must not pass."""
         variations = self._variations_of("own", 0, narrow)
+        other, tolerances = self.expected(others, 0, "own")
+        # Without margins, which are as large as the outputs.
+        usual = [tolerance.or_more(tolerance) for tolerance in tolerances]
+        del tolerances
         expected, tolerances = self.expected(inputs, 0, "own")
-        other, other_tolerances = self.expected(others, 0, "own")
-        self._usual = [a.or_more(b) for a, b in zip(tolerances, other_tolerances, strict=True)]
+        self._usual = [a.or_more(b) for a, b in zip(tolerances, usual, strict=True)]
         self._find_rare_steps(inputs, expected)
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
         # Of single numbers one or the other draw comes near by chance.
@@ -275,13 +279,19 @@ class Oracle:
             if number == PAIRS_MIN and not any(map(Probes.are_conspicuous, found, self._dtypes)):
                 break
             try:
-                pair = self.reference.moved(inputs, parameter_seed, _PROBE_SEEDS[0] + number, roundings)
-                for probes, up, down in zip(found, *pair, strict=True):
-                    probes.add(up, down)
+                self._add_pair(found, inputs, parameter_seed, number, roundings)
             except Exception as error:  # noqa: BLE001 - a reference may refuse what its inputs are not
                 self._believe_refusal(error)
                 break
         return found
+
+    def _add_pair(
+        self, found: list[Probes], inputs: list[Any], parameter_seed: int, number: int, roundings: float
+    ) -> None:
+        """Adds one pair, whose memory is free for the next one afterwards."""
+        pair = self.reference.moved(inputs, parameter_seed, _PROBE_SEEDS[0] + number, roundings)
+        for probes, up, down in zip(found, *pair, strict=True):
+            probes.add(up, down)
 
     def open_window(self, window: Window, descriptors: list[int]) -> Open:
         """Takes the memory where draws go: inputs and parameters by the first descriptor, outputs by the second."""

@@ -16,6 +16,7 @@ from distributions import ParameterDraws, restyle, takes_style
 from operators import OperatorFacts, operator_facts
 from plain_noise import PlainNoise
 from plain_weights import Place, plain_weights
+from probes import pieces
 from python_jail import execute
 
 _SEED_MODULUS = 2**63
@@ -301,20 +302,27 @@ class Reference:
         values = [*inputs, *state.values()]
         memories = {_memory_of(v): v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()}
         with self._place():
-            steps = {memory: _step(value, roundings, generator) for memory, value in memories.items()}
+            signs = {memory: _signs(value, generator) for memory, value in memories.items()}
 
         def outputs(direction: int) -> list[torch.Tensor]:
-            there = [self._moved(value, steps, direction) for value in values]
+            there = [self._moved(value, signs, direction * roundings) for value in values]
             return self._computed(there[: len(inputs)], dict(zip(state, there[len(inputs) :], strict=True)))
 
         return outputs(1), outputs(-1)
 
-    def _moved(self, value: Any, steps: dict[Any, torch.Tensor], direction: int) -> Any:
-        step = steps.get(_memory_of(value)) if isinstance(value, torch.Tensor) else None
-        if step is None:
-            return self._copy(value)
-        moved = torch.add(value, step, alpha=direction)
-        return moved if self.float64 else moved.to(value.dtype)
+    def _moved(self, value: Any, signs: dict[Any, torch.Tensor], roundings: float) -> Any:
+        sign = signs.get(_memory_of(value)) if isinstance(value, torch.Tensor) else None
+        moved = self._copy(value)
+        if sign is None:
+            return moved
+        # Numbers that are all whole stay: they may be indices, or counts.
+        step = torch.where((value == value.round()).all(), 0.0, roundings * torch.finfo(value.dtype).eps / 2).double()
+        if not value.is_contiguous():
+            return moved.copy_(sign.double().mul_(step).add_(1).mul_(moved))
+        numbers, factors = moved.view(-1), sign.view(-1)
+        for piece in pieces(numbers.numel()):
+            numbers[piece].copy_(factors[piece].double().mul_(step).add_(1).mul_(numbers[piece]))
+        return moved
 
     def _widened(self) -> torch.nn.Module:
         """The model in float64, its constants too."""
@@ -364,11 +372,9 @@ def _memory_of(value: torch.Tensor) -> tuple[int, torch.Size]:
     return value.data_ptr(), value.shape
 
 
-def _step(value: torch.Tensor, roundings: float, generator: torch.Generator) -> torch.Tensor:
-    """Returns by how much each element is moved; nowhere where all numbers are whole."""
-    size = torch.where((value == value.round()).all(), 0.0, roundings * torch.finfo(value.dtype).eps / 2)
-    signs = torch.randint(0, 2, value.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
-    return torch.mul(value, signs).double() * size
+def _signs(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Returns by lot 1 or -1 for each element."""
+    return torch.randint(0, 2, value.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1)
 
 
 def _tensors(places: dict[str, Place]) -> dict[str, torch.Tensor]:

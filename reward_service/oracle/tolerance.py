@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import messages
 import torch
-from probes import BUCKET, Deviations, Probes, Sample, difference
+from probes import BUCKET, Deviations, Probes, Sample, difference, pieces
 
 # Functions that err by up to 8 units in the last place, where sums are made in the output's own precision.
 _INTRINSIC = 14.0
@@ -100,24 +100,37 @@ class Tolerance:
         outliers_max = int(_FEW_OUTLIERS + _MORE_OUTLIERS * self.outlier_share * run.numel()) if self.steps else 0
         spread = 1.0
         if run.is_floating_point() and run.numel():
-            spread = float(Sample(run.double().reshape(-1)).spread()) if variation is None else variation
+            spread = float(Sample(run.reshape(-1)).spread()) if variation is None else variation
         return replace(self, absolute=self.absolute * spread, spread=spread, outliers_max=outliers_max)
 
     def passes(self, candidate: torch.Tensor, expected: torch.Tensor) -> bool:
         """Returns whether an answer is right, as the referee's comparison.cc does; shapes are equal."""
-        answers, truths = candidate.double().reshape(-1), expected.double().reshape(-1)
+        answers, truths = candidate.reshape(-1), expected.reshape(-1)
+        if not truths.numel():
+            return True
+        sums = torch.stack([self._sums(answers[piece], truths[piece], piece) for piece in pieces(truths.numel())])
+        num_outliers, num_counted, squares = sums[:, :3].sum(0).tolist()
+        if num_outliers > self.outliers_max or float(sums[:, 3].amax()) > self.outlier_error_max:
+            return False
+        return not num_counted or squares / num_counted <= self.bulk_max
+
+    def _sums(self, answers: torch.Tensor, truths: torch.Tensor, piece: slice) -> torch.Tensor:
+        """Returns of some elements how many are outliers and how many are not, the squares of the latter's shares of
+        their margins, and the largest error of the former."""
+        truths = truths.double()
         margins = truths.abs().mul_(self.relative).add_(self.absolute)
         counts = torch.zeros_like(truths, dtype=torch.bool)
         if self.words is not None:
-            halves = (self.words & -65536).view(torch.float32)
+            words = self.words[piece]
+            halves = (words & -65536).view(torch.float32)
             margins, counts = halves.abs().double(), ~halves.signbit()
-            truths = truths + ((self.words << 16) >> 16) * (_RESIDUAL * margins)
+            truths = truths + ((words << 16) >> 16) * (_RESIDUAL * margins)
+        answers = answers.double()
         errors = torch.where(answers == truths, 0.0, (answers - truths).abs()).nan_to_num(torch.inf)
         outliers = errors > self.reach * margins
-        if int(outliers.sum()) > self.outliers_max or bool((errors[outliers] > self.outlier_error_max).any()):
-            return False
-        shares = (errors / margins)[counts].clamp_(max=1.0)
-        return not shares.numel() or float(shares.square_().mean()) <= self.bulk_max
+        shares = torch.where(counts, errors / margins, 0.0).clamp_(max=1.0)
+        largest = torch.where(outliers, errors, 0.0).amax()
+        return torch.stack([outliers.sum().double(), counts.sum().double(), shares.square_().sum(), largest])
 
 
 def exact_tolerance(
@@ -138,28 +151,33 @@ def exact_tolerance(
     factor = total.factor(unit)
     found = Deviations(probes, run, unrounded, unit, factor)
     rounded = (_ROUNDED_NOISE / factor) ** 2
-    deviation = found.squares(rounded).sqrt_().mul_(factor)
-    counts = probes.jump <= deviation
     reach = _DOMINATED_REACH if total.dominated else 1.0
-    margin = deviation.mul_(_TAIL).add_(probes.jump)
     usual = found.law(rounded).times(2 * (_TAIL * factor) ** 2)  # of r and an answer, both of which err
-    if variation is not None:
-        margin.clamp_(max=_SPREAD_SHARE * variation / reach)
-    margin.clamp_(min=torch.finfo(torch.float32).tiny)
-    outliers = found.error > reach * margin
-    shares = torch.where(counts, found.error / margin, 0.0).clamp_(max=1.0)
-    beyond = probes.jump.maximum(found.error) > usual.level.sqrt() + usual.slope.sqrt() * found.size
-    spread, absolute, relative, bulk, num_outliers, num_beyond, height = _numbers(
-        found.sample.spread(),
-        # Margins that a word cannot hold are none.
-        usual.level.sqrt() + torch.where(margin.amax() > torch.finfo(torch.float32).max, torch.inf, 0.0),
-        usual.slope.sqrt(),
-        (shares.square().sum() / counts.sum().clamp(min=1)).sqrt(),
-        outliers.sum(),
-        beyond.sum(),
-        torch.where(outliers, found.error, 0.0).amax(),
+    level, slope = usual.level.sqrt(), usual.slope.sqrt()
+    words = torch.empty_like(probes.jump, dtype=torch.int32)
+    sums, largest = [], []
+    for piece in pieces(run.numel()):
+        some = found.of(piece)
+        deviation = found.squares(some, rounded).sqrt_().mul_(factor)
+        counts = some.jump <= deviation
+        margin = deviation.mul_(_TAIL).add_(some.jump)
+        if variation is not None:
+            margin.clamp_(max=_SPREAD_SHARE * variation / reach)
+        margin.clamp_(min=torch.finfo(torch.float32).tiny)
+        outliers = some.error > reach * margin
+        shares = torch.where(counts, some.error / margin, 0.0).clamp_(max=1.0)
+        beyond = some.jump.maximum(some.error) > level + slope * some.size
+        words[piece] = _words(probes.exact[piece], run.dtype, margin, counts)
+        numbers = (counts.sum(), outliers.sum(), beyond.sum(), shares.square_().sum())
+        sums.append(torch.stack([number.double() for number in numbers]))
+        largest.append(torch.stack([margin.amax(), torch.where(outliers, some.error, 0.0).amax()]))
+    num_counted, num_outliers, num_beyond, squares, margin_max, height, spread, absolute, relative = _numbers(
+        *torch.stack(sums).sum(0), *torch.stack(largest).amax(0), found.sample.spread(), level, slope
     )
+    if margin_max > torch.finfo(torch.float32).max:  # what a word cannot hold is no margin
+        absolute = math.inf
     spread = max(spread if variation is None else variation, torch.finfo(run.dtype).tiny)
+    bulk = math.sqrt(squares / max(1.0, num_counted))
     allowed = max((_DOMINATED_BULK if total.dominated else _BULK) / _TAIL, _MORE_BULK * bulk)
     return Tolerance(
         absolute=absolute if variation is None else min(absolute, _SPREAD_SHARE * variation),
@@ -168,23 +186,30 @@ def exact_tolerance(
         reach=reach,
         outliers_max=int(_FEW_OUTLIERS + _MORE_OUTLIERS * num_outliers) if num_outliers else 0,
         outlier_error_max=_MORE_HEIGHT * height,
-        bulk_max=min(1.0, allowed**2) if margin.numel() >= BUCKET else 1.0,
-        outlier_share=num_beyond / max(1, margin.numel()),
+        bulk_max=min(1.0, allowed**2) if run.numel() >= BUCKET else 1.0,
+        outlier_share=num_beyond / run.numel(),
         steps=num_beyond > 0,
-        words=_words(probes.exact, run.dtype, margin, counts),
+        words=words,
     )
 
 
 def _of_integers(run: torch.Tensor, probes: Probes, may_flip: bool) -> Tolerance:
     """Returns that of integers and booleans: a margin reaches as far as e, r and all probes differ."""
-    flips = difference(run, probes.exact).abs_()
-    margin = probes.jump.maximum(flips)
-    num_flips, num_steps = _numbers((flips > 0).sum(), (margin > 0).sum())
+    flat = run.reshape(-1)
+    words = torch.empty_like(probes.jump, dtype=torch.int32)
+    sums = [torch.zeros(2, device=run.device)]
+    for piece in pieces(flat.numel()):
+        flips = difference(flat[piece], probes.exact[piece]).abs_()
+        margin = probes.jump[piece].maximum(flips)
+        exact = probes.exact[piece]
+        words[piece] = _words(exact, run.dtype, margin, torch.zeros_like(margin, dtype=torch.bool))
+        sums.append(torch.stack([(flips > 0).sum(), (margin > 0).sum()]).float())
+    num_flips, num_steps = _numbers(*torch.stack(sums).sum(0))
     return Tolerance(
         outliers_max=int(_FEW_OUTLIERS + _FLIP_SHARE * num_flips) if num_steps or may_flip else 0,
-        outlier_share=num_flips / max(1, margin.numel()),
+        outlier_share=num_flips / max(1, flat.numel()),
         steps=num_steps > 0,
-        words=_words(probes.exact, run.dtype, margin, torch.zeros_like(margin, dtype=torch.bool)),
+        words=words,
     )
 
 
@@ -198,7 +223,7 @@ def _words(exact: torch.Tensor, dtype: torch.dtype, margin: torch.Tensor, counts
     """Returns a margin an element: as bfloat16, rounded up, in the upper half, negative where an error counts as an
     outlier alone; in the lower half what the output's dtype rounds off e."""
     bits = ((margin.float().view(torch.int32) + 0xFFFF) >> 16) << 16
-    residual = (exact - exact.to(dtype).double()) / (bits.view(torch.float32).double() * _RESIDUAL)
+    residual = (exact.double() - exact.to(dtype).double()) / (bits.view(torch.float32).double() * _RESIDUAL)
     residual = residual.nan_to_num(0.0, 0.0, 0.0).round_().clamp_(-32767, 32767).int()
     return torch.where(counts, bits, bits | -(1 << 31)) | (residual & 0xFFFF)
 
@@ -210,7 +235,7 @@ def indistinguishable(
     for other inputs: of a single number some may come near by chance."""
     probes = [("zeros", torch.zeros_like(expected))]
     if expected.is_floating_point() and expected.numel() != 1:  # whose mean is itself: the other draws speak for it
-        probes.append(("a constant", torch.full_like(expected, float(expected.double().mean()))))
+        probes.append(("a constant", torch.full_like(expected, float(expected.mean(dtype=torch.float64)))))
     probes += [
         ("a copied input", value.reshape(expected.shape))
         for value in inputs
