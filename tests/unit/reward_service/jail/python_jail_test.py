@@ -118,6 +118,16 @@ def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: py
     assert steps == ["turn", "separate"] + ["copy", "separate", "separate"] * 2
 
 
+def test_an_input_whose_value_is_a_result_follows_what_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model_on_gpu(monkeypatch, torch.arange(32.0).reshape(2, 16))
+    model._results_in_place = [0]
+    done = model.run(Run(0, [1, 0]))
+    assert len(done.outputs) == 4
+    places = [place.pointer for place in done.outputs]
+    assert places[1::2] == [model._inputs[room][0][0].data_ptr() for room in (1, 0)]
+    assert places[0] not in places[1:]
+
+
 @pytest.mark.parametrize(("is_constant", "is_loaded"), [(True, True), (False, False)])
 def test_a_program_may_lack_what_always_has_the_values_of_its_construction(
     monkeypatch: pytest.MonkeyPatch, is_constant: bool, is_loaded: bool

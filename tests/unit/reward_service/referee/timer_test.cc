@@ -125,6 +125,33 @@ TEST_CASE("calls are made in batches thirty times as long as an empty call") {
   CHECK(batches(500, 1) == 1);
 }
 
+TEST_CASE("each batch that counts has one unusual input set, the same for both sides, and lone calls follow") {
+  const Draw unusual;
+  std::vector<std::vector<const Draw*>> shown, of_reference;
+  FakeTimingDevice device(Takes(300), Takes(160));
+  device.overhead = {{100, 0}, {100, 0}};
+  device.shown_to_candidate = [&](Batch sets) { shown.emplace_back(sets.begin(), sets.end()); };
+  device.reference_side.shown = [&](Batch sets) { of_reference.emplace_back(sets.begin(), sets.end()); };
+  TimerOptions options = Options(10);
+  options.unusual_sets = {&unusual};
+  options.batch_calls_max = 4;
+  options.path.cold = true;
+  options.effort = {.num_instances_min = 1, .num_instances_max = 1};
+  Timer timer(&device, options);
+  REQUIRE_FALSE(timer.Run()->has_value());
+  // A call and two batches warm the candidate up; then come two batches, and a call alone.
+  REQUIRE(shown.size() == 6);
+  for (const size_t batch : {3, 4}) {
+    CHECK(shown[batch].size() == 4);
+    CHECK(std::count(shown[batch].begin(), shown[batch].end(), &unusual) == 1);
+  }
+  CHECK(shown[5].size() == 1);
+  REQUIRE(of_reference.size() == 4);
+  CHECK(of_reference[1] == shown[3]);
+  CHECK(of_reference[2] == shown[4]);
+  CHECK(of_reference[3] == shown[5]);
+}
+
 TEST_CASE("a program that puts work off to the last call of a batch is charged what calls alone take") {
   constexpr double kEmptyUs = 100, kWorkUs = 80;
   // Every call of the reference takes as long; the candidate's release does, of however many calls.
