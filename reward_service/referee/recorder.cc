@@ -131,8 +131,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Su
                                   .num_threads = options_.num_threads,
                                   .sealed = subject.own_kernels,
                                   .gpu = gpu,
-                                  .records = subject.own_kernels},
-                                 ContextFor::kRecorded));
+                                  .records = subject.own_kernels}));
   RETURN_IF_ERROR(process->AwaitHello(subject.deadline));
   return process;
 }
@@ -144,8 +143,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, subject);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
   const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-  ASSIGN_OR_RETURN(const auto turn,
-                   DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording, deadline));
+  ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, deadline));
   if (is_alone) {
     RETURN_IF_ERROR(ClearDevice([this] { return store_->AwaitDone(kRecoverySeconds).status(); },
                                 [this] { return store_->EndWaiting(); }, pool_));

@@ -29,15 +29,12 @@
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/libraries/cuda_libraries.h"
-#include "reward_service/referee/process/judgement_log.h"
 #include "reward_service/referee/process/service_packets.h"
-#include "reward_service/referee/process/start_laps.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
 #include "reward_service/referee/task/clear_device.h"
 #include "reward_service/referee/tensors/lacking_memory.h"
 #include "reward_service/referee/tensors/memory_watch.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/referee/tensors/released_gpu.h"
 #include "reward_service/sandbox/sandbox.h"
 
@@ -93,7 +90,6 @@ class RefereeProcess {
     asking.join();
     RETURN_IF_ERROR(opened);
     RETURN_IF_ERROR(folders.status());
-    start_laps_.Add("GPU");
     lacking_memory_ = std::make_unique<LackingMemory>(&store(), kLackingMax);
     // Torch's import takes longer than all else together, which is done meanwhile.
     ASSIGN_OR_RETURN(WarmingZygote python,
@@ -104,9 +100,7 @@ class RefereeProcess {
     ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
     ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
                                                           share_directory_, lane_, store()));
-    start_laps_.Add("native jails");
     ASSIGN_OR_RETURN(python_zygote_, std::move(python).Await());
-    start_laps_.Add("Torch");
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
         LaneTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
@@ -227,10 +221,8 @@ class RefereeProcess {
                                                           share_directory_, lane_, store()));
     cpu_.empty_native = empty_native_.get();
     cpu_.empty_python = empty_python_.get();
-    start_laps_.Add("first Python jail");
     RETURN_IF_ERROR(MeasureMachine());
-    start_laps_.Add("measurements");
-    LogInfo(absl::StrCat("Torch ", facts.torch_version, ": started in ", start_laps_.Report()));
+    LogInfo(absl::StrCat("Torch ", facts.torch_version, ": ready"));
     return absl::OkStatus();
   }
 
@@ -271,13 +263,8 @@ class RefereeProcess {
   absl::StatusOr<UniqueFd> Measure(const Packet& packet) {
     ASSIGN_OR_RETURN(const JudgeRequest request, ReadJudgeRequest(packet));
     const double seconds = Read(packet.fields, service::Judge::timeout_seconds);
-    (void)TakePhaseReport();  // of what came before
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
-    if (gpu_ != nullptr) {
-      LogInfo(
-          DescribeJudgement(measurement.grade(), gpu_->turn(), python_zygote_.get(), native_zygote_.get()));
-    }
     return SharedBuffer::SealedText(measurement.SerializeAsString());
   }
 
@@ -292,8 +279,8 @@ class RefereeProcess {
 
   // Alone on the GPU, where there is one, and on the lane.
   absl::Status CalibrateAgain() {
-    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(store().turn(), DeviceTurn::Kind::kAlone,
-                                                       TurnFor::kHealth, absl::Now() + kTurnWaitMax));
+    ASSIGN_OR_RETURN(const auto turn,
+                     DeviceTurn::Take(store().turn(), DeviceTurn::Kind::kAlone, absl::Now() + kTurnWaitMax));
     if (gpu_ != nullptr) {
       RETURN_IF_ERROR(ClearDevice([this] { return gpu_->AwaitDone(kRecoverySeconds).status(); },
                                   [this] { return gpu_->EndWaiting(); }, pool_.get()));
@@ -349,7 +336,6 @@ class RefereeProcess {
   const std::filesystem::path share_directory_;
   const std::filesystem::path python_;
   Lane lane_;
-  StartLaps start_laps_;
   TaskLimits limits_;
   int num_tasks_max_ = 0;
   int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory

@@ -25,7 +25,7 @@ const nlohmann::json kRaises = {{"op", "failed"}, {"error", "no GPU"}};
 
 // Who is timed on the GPU.
 std::unique_ptr<DeviceTurn::Held> Alone(TensorStore& store) {
-  return HoldTurn(store.turn(), DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+  return HoldTurn(store.turn(), DeviceTurn::Kind::kAlone);
 }
 
 // Programs are puppets, recorded where tensors lie in `store`.
@@ -126,7 +126,7 @@ TEST_CASE("on a GPU a program runs beside others, and one that fails there is al
   const auto store = *GpuStore::Open(0);
   const nlohmann::json list = {{"records on gpu", {{{"name", "b"}}}}};
   Bench bench(*store, list);
-  auto other = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+  auto other = HoldTurn(store->turn(), DeviceTurn::Kind::kShared);
   CHECK(*bench.Record() == R"([{"name":"b"}])");
   // The oracle is the first child; programs without the GPU, beside others and alone are the next.
   nlohmann::json script = list;
