@@ -48,20 +48,9 @@ int NumTasksByMemory(const RefereeOptions& options) {
   return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / task_bytes / options.num_lanes, 8, 128));
 }
 
-nlohmann::json StartFields(const RefereeOptions& options) {
-  using service::Start;
-  return Make<Start>(
-      {{Start::lane_cores, options.lane_cores},
-       {Start::python, options.python.string()},
-       {Start::bin_directory, options.bin_directory.string()},
-       {Start::share_directory, options.share_directory.string()},
-       {Start::realtime, options.realtime},
-       {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
-       {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
-       {Start::buffer_bytes_max, options.buffer_bytes_max},
-       {Start::num_tasks_max, options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options)},
-       {Start::host_draw_bytes_max, options.host_draw_bytes_max},
-       {Start::gpu_uuid, options.gpu_uuid}});
+nlohmann::json StartMessage(RefereeOptions options) {
+  if (options.num_tasks_max <= 0) options.num_tasks_max = NumTasksByMemory(options);
+  return Make<service::Start>({{service::Start::options, options}});
 }
 
 absl::Status StatusOfFailure(const Packet& packet) {
@@ -103,8 +92,8 @@ class RefereeClient : public Referee {
     const bool is_native = request.kind == CandidateKind::kNative;
     auto fields = Make<Message>({{Message::key, request.task.key},
                                  {Message::kind, is_native ? Message::kNative : Message::kPython},
-                                 {Message::limits, ToJson(request.limits)},
-                                 {Message::timing, ToJson(request.timing)},
+                                 {Message::limits, request.limits},
+                                 {Message::timing, request.timing},
                                  {Message::verify_only, request.verify_only},
                                  {Message::another_follows, request.another_follows},
                                  {Message::with_blas, request.with_blas},
@@ -149,7 +138,7 @@ class RefereeClient : public Referee {
                      Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout, Late::kBreaks));
     if (!Is<service::Calibrated>(answer.packet.fields)) return StatusOfFailure(answer.packet);
     absl::MutexLock lock(&mutex_);
-    facts_ = FactsFromJson(Read(answer.packet.fields, service::Calibrated::facts));
+    facts_ = Read(answer.packet.fields, service::Calibrated::facts).get<RefereeFacts>();
     return absl::OkStatus();
   }
 
@@ -179,10 +168,10 @@ class RefereeClient : public Referee {
   absl::Status ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Packet started;
     ASSIGN_OR_RETURN(std::shared_ptr<RefereeLink> link,
-                     RefereeLink::Open(options_.bin_directory / "warpsmith-referee", StartFields(options_),
+                     RefereeLink::Open(options_.bin_directory / "warpsmith-referee", StartMessage(options_),
                                        absl::Now() + kStartTimeout, &started));
     if (!Is<service::Started>(started.fields)) return StatusOfFailure(started);
-    facts_ = FactsFromJson(Read(started.fields, service::Started::facts));
+    facts_ = Read(started.fields, service::Started::facts).get<RefereeFacts>();
     link_ = std::move(link);
     return absl::OkStatus();
   }
@@ -271,7 +260,7 @@ absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path
   for (size_t n = 0; (n = fread(part, 1, sizeof(part), pipe)) > 0;) text.append(part, n);
   const int status = pclose(pipe);
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (status == 0 && list.is_array()) return GpusFromJson(list);
+  if (status == 0 && list.is_array()) return list.get<std::vector<cuda::GpuFacts>>();
   return absl::FailedPreconditionError(
       absl::StrCat("the GPUs of this machine cannot be used: ", Escape(text, 500)));
 }

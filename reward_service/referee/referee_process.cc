@@ -41,8 +41,6 @@
 namespace warpsmith {
 namespace {
 
-using service::Start;
-
 constexpr size_t kRequestsMax = 2 * kJudgedAtOnceOnGpu;
 // Tasks that are made at once where oracles share a GPU: beyond that the driver makes no more contexts.
 constexpr int kTaskMakersOnGpuMax = 6;
@@ -60,19 +58,15 @@ constexpr int64_t kBufferShare = 8;
 
 class RefereeProcess {
  public:
-  RefereeProcess(int socket, const nlohmann::json& options)
+  RefereeProcess(int socket, RefereeOptions options)
       : socket_(socket),
-        bin_directory_(Read(options, Start::bin_directory)),
-        share_directory_(Read(options, Start::share_directory)),
-        python_(Read(options, Start::python)),
-        lane_(Read(options, Start::lane_cores), Read(options, Start::realtime),
-              Read(options, Start::gpu_uuid).empty() ? Lane::Judge::kOnAllCores : Lane::Judge::kApart) {
-    limits_.oracle_memory_bytes_max = Read(options, Start::oracle_memory_bytes_max);
-    limits_.buffer_bytes_max = Read(options, Start::buffer_bytes_max);
-    limits_.jail_memory_bytes_max = Read(options, Start::jail_memory_bytes_max);
-    num_tasks_max_ = static_cast<int>(Read(options, Start::num_tasks_max));
-    limits_.host_draw_bytes_max = Read(options, Start::host_draw_bytes_max);
-    gpu_uuid_ = Read(options, Start::gpu_uuid);
+        options_(std::move(options)),
+        lane_(options_.lane_cores, options_.realtime,
+              options_.gpu_uuid.empty() ? Lane::Judge::kOnAllCores : Lane::Judge::kApart) {
+    limits_.oracle_memory_bytes_max = options_.oracle_memory_bytes_max;
+    limits_.buffer_bytes_max = options_.buffer_bytes_max;
+    limits_.jail_memory_bytes_max = options_.jail_memory_bytes_max;
+    limits_.host_draw_bytes_max = options_.host_draw_bytes_max;
   }
 
   absl::Status Start() {
@@ -82,9 +76,10 @@ class RefereeProcess {
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
     // Before there is a thread that hands the environment to another program.
-    if (!gpu_uuid_.empty()) setenv("CUDA_VISIBLE_DEVICES", gpu_uuid_.c_str(), /*overwrite=*/1);
+    if (!options_.gpu_uuid.empty())
+      setenv("CUDA_VISIBLE_DEVICES", options_.gpu_uuid.c_str(), /*overwrite=*/1);
     absl::StatusOr<std::vector<std::filesystem::path>> folders = absl::UnknownError("not asked");
-    std::thread asking([&] { folders = PythonFolders(python_); });
+    std::thread asking([&] { folders = PythonFolders(options_.python); });
     std::optional<GpuAccess> gpu;
     const absl::Status opened = OpenGpu(&gpu);  // before anybody else has it
     asking.join();
@@ -92,19 +87,19 @@ class RefereeProcess {
     RETURN_IF_ERROR(folders.status());
     lacking_memory_ = std::make_unique<LackingMemory>(&store(), kLackingMax);
     // Torch's import takes longer than all else together, which is done meanwhile.
-    ASSIGN_OR_RETURN(WarmingZygote python,
-                     Zygote::BeginPython(python_, share_directory_, *folders, lane_.num_threads(), gpu));
-    native_zygote_with_blas_ = NativeZygoteWithBlas(bin_directory_, gpu);
-    python_zygote_with_products_ =
-        PythonZygoteWithProducts(python_, share_directory_, *folders, lane_.num_threads(), gpu);
-    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
+    ASSIGN_OR_RETURN(WarmingZygote python, Zygote::BeginPython(options_.python, options_.share_directory,
+                                                               *folders, lane_.num_threads(), gpu));
+    native_zygote_with_blas_ = NativeZygoteWithBlas(options_.bin_directory, gpu);
+    python_zygote_with_products_ = PythonZygoteWithProducts(options_.python, options_.share_directory,
+                                                            *folders, lane_.num_threads(), gpu);
+    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(options_.bin_directory, gpu));
     ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
-                                                          share_directory_, lane_, store()));
+                                                          options_.share_directory, lane_, store()));
     ASSIGN_OR_RETURN(python_zygote_, std::move(python).Await());
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
         LaneTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
-        num_tasks_max_, tasks_bytes_max_, NumTaskMakers());
+        options_.num_tasks_max, tasks_bytes_max_, NumTaskMakers());
     return absl::OkStatus();
   }
 
@@ -132,9 +127,9 @@ class RefereeProcess {
 
   // The GPU of this lane, where it has one, as the only one that this process and its jails know.
   absl::Status OpenGpu(std::optional<GpuAccess>* access) {
-    if (gpu_uuid_.empty()) return absl::OkStatus();
+    if (options_.gpu_uuid.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const auto gpus, cuda::ListGpus());
-    if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
+    if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", options_.gpu_uuid));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, OpenReleasedGpu(gpus.front().index, socket_));
     gpu_->set_end_waiting([this] { return kept_.Kill(); });
@@ -150,7 +145,7 @@ class RefereeProcess {
     cpu_.tells_launches = !libraries.profiler.empty();
     cpu_.kept = &kept_;
     cpu_.core_pace = &core_pace_;
-    *access = GpuAccess{.uuid = gpu_uuid_,
+    *access = GpuAccess{.uuid = options_.gpu_uuid,
                         .driver = driver->path(),
                         .runtime = std::move(libraries.runtime),
                         .profiler = std::move(libraries.profiler)};
@@ -182,7 +177,7 @@ class RefereeProcess {
   // Where the device is one for all several are judged at once: what is not timed needs no lane.
   void FirstJudge() {
     const absl::Status status = Calibrate();
-    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(cpu_.facts)}})
+    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, cpu_.facts}})
                        : FailedPacket(status));
     const int num_others = gpu_ == nullptr ? 0 : kJudgedAtOnceOnGpu - 1;
     for (int i = 0; i < num_others; ++i) std::thread([this] { JudgeRequests(); }).detach();
@@ -218,7 +213,7 @@ class RefereeProcess {
     facts.torch_version = python_zygote_->torch_version();
     facts.torch_cpu_capability = python_zygote_->torch_cpu_capability();
     ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
-                                                          share_directory_, lane_, store()));
+                                                          options_.share_directory, lane_, store()));
     cpu_.empty_native = empty_native_.get();
     cpu_.empty_python = empty_python_.get();
     RETURN_IF_ERROR(MeasureMachine());
@@ -270,9 +265,9 @@ class RefereeProcess {
 
   void HandleCalibrate(int64_t id) {
     const absl::Status status = CalibrateAgain();
-    nlohmann::json answer =
-        status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(cpu_.facts)}})
-                    : FailedPacket(status);
+    nlohmann::json answer = status.ok()
+                                ? Make<service::Calibrated>({{service::Calibrated::facts, cpu_.facts}})
+                                : FailedPacket(status);
     answer[service::Calibrated::id.name] = id;
     Answer(answer);
   }
@@ -332,15 +327,11 @@ class RefereeProcess {
   }
 
   const int socket_;
-  const std::filesystem::path bin_directory_;
-  const std::filesystem::path share_directory_;
-  const std::filesystem::path python_;
+  const RefereeOptions options_;
   Lane lane_;
   TaskLimits limits_;
-  int num_tasks_max_ = 0;
   int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory
-  std::string gpu_uuid_;
-  std::unique_ptr<GpuStore> gpu_;  // null: this lane judges on its cores
+  std::unique_ptr<GpuStore> gpu_;                                  // null: this lane judges on its cores
   std::unique_ptr<MemoryWatch> memory_watch_;
   GpuClockReader clocks_;
   std::unique_ptr<Zygote> native_zygote_;
@@ -365,7 +356,8 @@ class RefereeProcess {
 absl::Status ServeReferee(int socket) {
   ASSIGN_OR_RETURN(const Packet start, ReceivePacket(socket));
   // Lives until the process exits: its threads may be in the midst of a call.
-  auto* const process = new RefereeProcess(socket, start.fields);
+  auto* const process =
+      new RefereeProcess(socket, Read(start.fields, service::Start::options).get<RefereeOptions>());
   if (const absl::Status status = process->Start(); !status.ok()) {
     RETURN_IF_ERROR(SendPacket(socket, FailedPacket(status)));
     return status;

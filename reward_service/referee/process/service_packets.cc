@@ -32,8 +32,8 @@ absl::StatusOr<JudgeRequest> ReadJudgeRequest(const Packet& packet) {
   }
   for (size_t i = 2; i < packet.descriptors.size(); ++i)
     request.extension_fds.push_back(packet.descriptors[i].get());
-  request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
-  request.timing = TimingFromJson(Read(packet.fields, Message::timing));
+  request.limits = Read(packet.fields, Message::limits).get<JudgeLimits>();
+  request.timing = Read(packet.fields, Message::timing).get<TimingEffort>();
   request.with_blas = Read(packet.fields, Message::with_blas);
   request.with_torch = Read(packet.fields, Message::with_torch);
   request.with_streams = Read(packet.fields, Message::with_streams);

@@ -41,16 +41,15 @@ class Bench {
       _exit(ServeReferee(pair->second.get()).ok() ? 0 : 3);
     }
     socket_ = std::move(pair->first);
-    using service::Start;
-    Send(Make<Start>({{Start::lane_cores, PuppetLane().core_list()},
-                      {Start::realtime, false},
-                      {Start::python, python.string()},
-                      {Start::bin_directory, (ShareDirectory().parent_path().parent_path() / "bin").string()},
-                      {Start::share_directory, share_.path().string()},
-                      {Start::jail_memory_bytes_max, int64_t{4} << 30},
-                      {Start::oracle_memory_bytes_max, int64_t{4} << 30},
-                      {Start::buffer_bytes_max, 1 << 20},
-                      {Start::num_tasks_max, 2}}));
+    RefereeOptions options{.lane_cores = PuppetLane().core_list(),
+                           .python = python,
+                           .share_directory = share_.path(),
+                           .realtime = false,
+                           .oracle_memory_bytes_max = int64_t{4} << 30,
+                           .buffer_bytes_max = 1 << 20,
+                           .num_tasks_max = 2};
+    options.bin_directory = ShareDirectory().parent_path().parent_path() / "bin";
+    Send(Make<service::Start>({{service::Start::options, options}}));
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -94,8 +93,8 @@ nlohmann::json JudgeQuestion(int id) {
   using service::Judge;
   return Make<Judge>({{Judge::id, id},
                       {Judge::kind, Judge::kPython},
-                      {Judge::limits, ToJson(JudgeLimits{})},
-                      {Judge::timing, ToJson(TimingEffort{})},
+                      {Judge::limits, JudgeLimits{}},
+                      {Judge::timing, TimingEffort{}},
                       {Judge::verify_only, true},
                       {Judge::another_follows, false},
                       {Judge::with_blas, false},

@@ -17,8 +17,8 @@ using service::Judge;
 Packet PacketOf(nlohmann::json fields, int num_others = 0) {
   Packet packet;
   packet.fields = std::move(fields);
-  packet.fields[Judge::limits.name] = ToJson(JudgeLimits());
-  packet.fields[Judge::timing.name] = ToJson(TimingEffort());
+  packet.fields[Judge::limits.name] = JudgeLimits();
+  packet.fields[Judge::timing.name] = TimingEffort();
   for (const auto& flag :
        {Judge::verify_only, Judge::another_follows, Judge::with_blas, Judge::with_torch, Judge::with_streams})
     packet.fields.emplace(flag.name, false);
