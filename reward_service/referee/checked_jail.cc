@@ -151,7 +151,6 @@ std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t call, size_t in
   v1::Correctness& numbers = correctness();
   if (comparing == Comparing::kFast) numbers.set_num_wrong(numbers.num_wrong() + result.num_wrong);
   numbers.set_first_difference(absl::StrCat("output ", index, " ", result.first_difference));
-  measurement_->set_output_unwritten(result.num_unwritten > 0);
   const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
   return Fault{non_finite ? v1::VERDICT_NON_FINITE : v1::VERDICT_INCORRECT,
                absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong",

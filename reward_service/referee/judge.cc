@@ -164,7 +164,6 @@ absl::Status Judge::ClearDevice() {
 
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   ASSIGN_OR_RETURN(Verified verified, Verify(room));
-  measurement_.set_output_tail(std::move(verified.output_tail));
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (room == Room::kEmptied) return std::nullopt;
