@@ -13,10 +13,10 @@
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/referee_link.h"
 #include "reward_service/measure/request_json.h"
 
@@ -61,7 +61,7 @@ absl::Status StatusOfFailure(const Packet& packet) {
 absl::StatusOr<v1::Measurement> ReadMeasurement(const Packet& answer) {
   if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no measurement");
   const absl::StatusOr<std::string> bytes =
-      SharedBuffer::ReadText(answer.descriptors[0].get(), service::Judged::kMeasurementBytesMax);
+      ReadMemoryFile(answer.descriptors[0].get(), service::Judged::kMeasurementBytesMax);
   v1::Measurement measurement;
   if (!bytes.ok() || !measurement.ParseFromString(*bytes)) {
     return absl::InternalError(
@@ -80,11 +80,11 @@ class RefereeClient : public Referee {
   }
 
   absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) override {
-    ASSIGN_OR_RETURN(const UniqueFd task, SharedBuffer::SealedText(request.task.reference_source));
+    ASSIGN_OR_RETURN(const UniqueFd task, SealedMemoryFile(request.task.reference_source));
     std::vector<int> descriptors = {task.get(), request.library_fd};
     UniqueFd source;
     if (request.kind == CandidateKind::kKernelBenchPython) {
-      ASSIGN_OR_RETURN(source, SharedBuffer::SealedText(request.source));
+      ASSIGN_OR_RETURN(source, SealedMemoryFile(request.source));
       descriptors[1] = source.get();
       descriptors.insert(descriptors.end(), request.extension_fds.begin(), request.extension_fds.end());
     }
@@ -112,8 +112,8 @@ class RefereeClient : public Referee {
   absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                 const std::string& source,
                                                                 absl::Time deadline) override {
-    ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
-    ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
+    ASSIGN_OR_RETURN(const UniqueFd task_fd, SealedMemoryFile(task.reference_source));
+    ASSIGN_OR_RETURN(const UniqueFd source_fd, SealedMemoryFile(source));
     const absl::StatusOr<Answer> answer =
         Ask(Make<service::Record>({{service::Record::key, task.key}}), {task_fd.get(), source_fd.get()},
             deadline, Late::kFails, WithoutReferee::kFails);
@@ -121,8 +121,8 @@ class RefereeClient : public Referee {
     const Packet& packet = answer->packet;
     if (!Is<service::Recorded>(packet.fields)) return StatusOfFailure(packet);
     if (packet.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
-    ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(packet.descriptors[0].get(),
-                                                                    service::Recorded::kRecordingBytesMax));
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadMemoryFile(packet.descriptors[0].get(), service::Recorded::kRecordingBytesMax));
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
                               Read(packet.fields, service::Recorded::own_kernels));
   }
@@ -148,7 +148,7 @@ class RefereeClient : public Referee {
       absl::MutexLock lock(&mutex_);
       link = link_;
     }
-    const absl::StatusOr<UniqueFd> source = SharedBuffer::SealedText(task.reference_source);
+    const absl::StatusOr<UniqueFd> source = SealedMemoryFile(task.reference_source);
     if (link == nullptr || !source.ok()) return;
     (void)link->Tell(Make<service::Prefetch>({{service::Prefetch::key, task.key}}), {source->get()});
   }

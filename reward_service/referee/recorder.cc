@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/base/absl_view.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
@@ -51,7 +52,7 @@ bool WantsFiles(const absl::Status& status) {
 
 // The judgement will say of what it fails.
 absl::StatusOr<RecordedList> NothingRecorded() {
-  ASSIGN_OR_RETURN(UniqueFd list, SharedBuffer::SealedText("[]"));
+  ASSIGN_OR_RETURN(UniqueFd list, SealedMemoryFile("[]"));
   return RecordedList{std::move(list), false};
 }
 
@@ -75,8 +76,7 @@ absl::StatusOr<RecordedList> Recorder::Record(const TaskSource& task, int progra
 
 absl::StatusOr<RecordedList> Recorder::RecordOf(const PreparedTask& task, int program_fd,
                                                 absl::Time deadline) const {
-  ASSIGN_OR_RETURN(const std::string source,
-                   SharedBuffer::ReadText(program_fd, service::Judge::kSourceBytesMax));
+  ASSIGN_OR_RETURN(const std::string source, ReadMemoryFile(program_fd, service::Judge::kSourceBytesMax));
   const bool has_triton = store_->on_gpu() && !zygote_->triton_version().empty();
   const bool wants_kernels = has_triton && absl::StrContains(source, "triton");
   Subject subject{task, program_fd, wants_kernels, deadline};
@@ -178,7 +178,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
         Escape(Read(answer->fields, jail::Failed::error), jail::Failed::error.bytes_max));
   }
   const int64_t num_bytes = Read(answer->fields, jail::Recorded::bytes);
-  ASSIGN_OR_RETURN(UniqueFd list, SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)}));
+  ASSIGN_OR_RETURN(UniqueFd list, SealedMemoryFile({buffer->data(), static_cast<size_t>(num_bytes)}));
   return Recording{std::move(list), Read(answer->fields, jail::Recorded::complete)};
 }
 

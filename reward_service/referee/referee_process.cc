@@ -18,10 +18,10 @@
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
@@ -260,7 +260,7 @@ class RefereeProcess {
     const double seconds = Read(packet.fields, service::Judge::timeout_seconds);
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
-    return SharedBuffer::SealedText(measurement.SerializeAsString());
+    return SealedMemoryFile(measurement.SerializeAsString());
   }
 
   void HandleCalibrate(int64_t id) {

@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/task/prepared_task.h"
 #include "reward_service/referee/task/room_on_device.h"
@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
 absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   // Made once: whoever times the reference has its descriptor.
   if (!source_fd_.valid()) {
-    ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
+    ASSIGN_OR_RETURN(source_fd_, SealedMemoryFile(source_.reference_source));
   }
   // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet. Who has the
   // turn may also have all memory of the device.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "reward_service/jail/shared_buffer.h"
+#include "core/base/memory_file.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
@@ -39,11 +39,11 @@ struct Bench {
 
   absl::StatusOr<std::string> Record(absl::Time deadline = Soon(),
                                      const std::string& program = "class ModelNew: 0") {
-    const UniqueFd source = *SharedBuffer::SealedText(program);
+    const UniqueFd source = *SealedMemoryFile(program);
     const auto recorded = recorder.Record(PuppetTaskSource(), source.get(), deadline);
     if (!recorded.ok()) return recorded.status();
     own_kernels = recorded->own_kernels;
-    return SharedBuffer::ReadText(recorded->list.get(), 1 << 20);
+    return ReadMemoryFile(recorded->list.get(), 1 << 20);
   }
 
   const std::unique_ptr<Zygote> zygote;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/memory_file.h"
 #include "reward_service/compiler/sandboxed_compilation.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/measure/request_json.h"
 #include "tests/support/catch.h"
@@ -83,8 +83,8 @@ class Bench {
 
  private:
   const TemporaryDirectory share_;
-  const UniqueFd task_ = *SharedBuffer::SealedText("class Model: pass");
-  const UniqueFd program_ = *SharedBuffer::SealedText("class ModelNew: pass");
+  const UniqueFd task_ = *SealedMemoryFile("class Model: pass");
+  const UniqueFd program_ = *SealedMemoryFile("class ModelNew: pass");
   pid_t pid_ = -1;
   UniqueFd socket_;
 };
@@ -129,7 +129,7 @@ TEST_CASE("a referee begins by what it can do here, and repeats the id of what i
   CHECK(judged.fields["id"] == 8);
   REQUIRE(judged.descriptors.size() == 1);
   v1::Measurement measurement;
-  CHECK(measurement.ParseFromString(*SharedBuffer::ReadText(judged.descriptors[0].get(), 1 << 20)));
+  CHECK(measurement.ParseFromString(*ReadMemoryFile(judged.descriptors[0].get(), 1 << 20)));
   CHECK(measurement.grade().verdict() == v1::VERDICT_CORRECT);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("what a program wants built comes as a list that nobody can change") {
   CHECK(answer.fields["op"] == "recorded");
   CHECK(answer.fields["id"] == 2);
   REQUIRE(answer.descriptors.size() == 1);
-  CHECK(*SharedBuffer::ReadText(answer.descriptors[0].get(), 1 << 20) == "[{\"name\":\"twice\"}]");
+  CHECK(*ReadMemoryFile(answer.descriptors[0].get(), 1 << 20) == "[{\"name\":\"twice\"}]");
   CHECK((fcntl(answer.descriptors[0].get(), F_GET_SEALS) & F_SEAL_WRITE) != 0);
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("a list is as long as its program says only where that can be") {
   bench.SendProgram({{"op", "record"}, {"id", 1}});
   const Packet answer = bench.Receive();
   REQUIRE(answer.descriptors.size() == 1);
-  CHECK(SharedBuffer::ReadText(answer.descriptors[0].get(), 1 << 20)->empty());
+  CHECK(ReadMemoryFile(answer.descriptors[0].get(), 1 << 20)->empty());
 }
 
 TEST_CASE("a task at fault is not told as a fault of the program that is recorded") {
