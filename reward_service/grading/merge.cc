@@ -29,7 +29,6 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& meas
   const v1::Task& task = prepared.request.task();
   RubricInputs inputs;
   inputs.skill = task.skill();
-  inputs.language = prepared.request.candidate().language();
   inputs.timing = grade.timing();
   inputs.profile = grade.profile();
   inputs.credit = grade.credit();

@@ -14,8 +14,7 @@
 namespace warpsmith::cuda {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, index, name, uuid, driver_version, capability_major,
-                                   capability_minor, memory_bytes, l2_cache_bytes, num_multiprocessors,
-                                   sm_clock_max_mhz)
+                                   capability_minor, memory_bytes, l2_cache_bytes, num_multiprocessors)
 
 }  // namespace warpsmith::cuda
 
