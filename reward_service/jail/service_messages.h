@@ -14,7 +14,7 @@ namespace service {
 
 struct Start : ToReferee {
   static constexpr char op[] = "start";
-  static constexpr Trusted<nlohmann::json> options{"options"};  // of RefereeOptions
+  static constexpr Trusted<nlohmann::json> referee_options{"referee_options"};  // of RefereeOptions
 };
 
 struct Started : ToService {

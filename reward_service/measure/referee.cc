@@ -50,7 +50,7 @@ int NumTasksByMemory(const RefereeOptions& options) {
 
 nlohmann::json StartMessage(RefereeOptions options) {
   if (options.num_tasks_max <= 0) options.num_tasks_max = NumTasksByMemory(options);
-  return Make<service::Start>({{service::Start::options, options}});
+  return Make<service::Start>({{service::Start::referee_options, options}});
 }
 
 absl::Status StatusOfFailure(const Packet& packet) {

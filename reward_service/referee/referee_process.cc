@@ -357,7 +357,7 @@ absl::Status ServeReferee(int socket) {
   ASSIGN_OR_RETURN(const Packet start, ReceivePacket(socket));
   // Lives until the process exits: its threads may be in the midst of a call.
   auto* const process =
-      new RefereeProcess(socket, Read(start.fields, service::Start::options).get<RefereeOptions>());
+      new RefereeProcess(socket, Read(start.fields, service::Start::referee_options).get<RefereeOptions>());
   if (const absl::Status status = process->Start(); !status.ok()) {
     RETURN_IF_ERROR(SendPacket(socket, FailedPacket(status)));
     return status;

@@ -49,7 +49,7 @@ class Bench {
                            .buffer_bytes_max = 1 << 20,
                            .num_tasks_max = 2};
     options.bin_directory = ShareDirectory().parent_path().parent_path() / "bin";
-    Send(Make<service::Start>({{service::Start::options, options}}));
+    Send(Make<service::Start>({{service::Start::referee_options, options}}));
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
