@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 
@@ -95,7 +96,7 @@ absl::StatusOr<CompiledProgram> Parse(std::string_view content) {
     program.cubins[i].bytes = parts.Bytes(lengths[i]);
   }
   if (!parts.ok()) return corrupt;
-  ASSIGN_OR_RETURN(UniqueFd fd, SealedMemfd("library", parts.rest()));
+  ASSIGN_OR_RETURN(UniqueFd fd, SealedMemoryFile(parts.rest()));
   program.library_bytes = static_cast<int64_t>(parts.rest().size());
   program.library = std::make_shared<const UniqueFd>(std::move(fd));
   return program;
@@ -181,7 +182,7 @@ absl::StatusOr<CompiledProgram> CompileCache::ReadFromDisk(const std::string& ke
 }
 
 void CompileCache::WriteToDisk(const std::string& key, const CompiledProgram& program) {
-  const absl::StatusOr<std::string> library = ReadMemfd(program.library->get(), kEntryBytesMax);
+  const absl::StatusOr<std::string> library = ReadMemoryFile(program.library->get(), kEntryBytesMax);
   if (!library.ok()) return;
   const std::string content = Serialise(program, *library);
   absl::MutexLock lock(&disk_mutex_);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <string_view>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/log.h"
@@ -71,15 +71,6 @@ constexpr std::string_view kMeaningless[] = {
     // What a tier links anyway.
     "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"};
 
-template <typename List>
-bool Has(const List& list, std::string_view text) {
-  return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
-
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 bool IsPlain(std::string_view value, std::string_view more) {
   return value.size() <= kValueBytesMax && std::all_of(value.begin(), value.end(), [&](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) || more.find(c) != std::string_view::npos;
@@ -100,26 +91,26 @@ bool IsDefinition(std::string_view text) {
 // Processors and vector units.
 bool IsMachine(std::string_view option) {
   for (const std::string_view prefix : {"-march=", "-mtune="}) {
-    if (StartsWith(option, prefix)) {
+    if (option.starts_with(prefix)) {
       return option.size() > prefix.size() && IsPlain(option.substr(prefix.size()), "-");
     }
   }
   static constexpr std::string_view kOthers[] = {"-mprefer-vector-width=128", "-mprefer-vector-width=256",
                                                  "-mprefer-vector-width=512", "-mfpmath=sse", "-mrecip"};
-  if (Has(kOthers, option)) return true;
-  if (!StartsWith(option, "-m")) return false;
-  option.remove_prefix(StartsWith(option, "-mno-") ? 5 : 2);
-  return Has(kUnits, option);
+  if (absl::c_linear_search(kOthers, option)) return true;
+  if (!option.starts_with("-m")) return false;
+  option.remove_prefix(option.starts_with("-mno-") ? 5 : 2);
+  return absl::c_linear_search(kUnits, option);
 }
 
 bool IsWarning(std::string_view option) {
-  return StartsWith(option, "-W") && IsPlain(option.substr(2), "-+=");
+  return option.starts_with("-W") && IsPlain(option.substr(2), "-+=");
 }
 
 bool IsAllowed(std::string_view option) {
-  if (StartsWith(option, "-D")) return IsDefinition(option.substr(2));
-  if (StartsWith(option, "-U")) return IsMacroName(option.substr(2));
-  return Has(kAllowed, option) || IsMachine(option);
+  if (option.starts_with("-D")) return IsDefinition(option.substr(2));
+  if (option.starts_with("-U")) return IsMacroName(option.substr(2));
+  return absl::c_linear_search(kAllowed, option) || IsMachine(option);
 }
 
 // Words as the shell of load_inline would part them; "-D NAME" is one.
@@ -146,7 +137,7 @@ absl::StatusOr<std::vector<std::string>> AllowedOptions(const std::vector<std::s
   }
   std::vector<std::string> options;
   for (const std::string& word : words) {
-    if (Has(kMeaningless, word) || IsWarning(word)) continue;
+    if (absl::c_linear_search(kMeaningless, word) || IsWarning(word)) continue;
     if (!IsAllowed(word)) {
       return absl::InvalidArgumentError(
           absl::StrCat("compiler option \"", Escape(word, 64), "\" is not allowed; ", kInWords));
@@ -162,9 +153,9 @@ std::optional<std::vector<std::string>> HeaderOptions(const std::vector<std::str
   std::string level;
   std::vector<std::string> others;
   for (const std::string& option : options) {
-    if (Has(kLevels, option)) {
+    if (absl::c_linear_search(kLevels, option)) {
       level = option;  // the last one holds
-    } else if (Has(kOthers, option)) {
+    } else if (absl::c_linear_search(kOthers, option)) {
       others.push_back(option);
     } else if (option[1] != 'l' && option[1] != 'D' && option[1] != 'U' && option != "-std=c++17") {
       return std::nullopt;  // the compiler itself sees whether a macro changes a precompiled header

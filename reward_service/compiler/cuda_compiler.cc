@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_cache.h"
@@ -140,7 +141,7 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
                                               const std::vector<std::string>& architectures) {
   std::vector<Cubin> cubins;
   for (size_t i = 0; i < architectures.size(); ++i) {
-    ASSIGN_OR_RETURN(std::string bytes, ReadMemfd(outputs[first + i].get(), kCubinBytesMax));
+    ASSIGN_OR_RETURN(std::string bytes, ReadMemoryFile(outputs[first + i].get(), kCubinBytesMax));
     cubins.push_back({architectures[i], std::move(bytes)});
   }
   return cubins;
@@ -195,7 +196,7 @@ std::optional<HalvesCommand> CudaCompiler::InHalves(std::string_view source,
 
 absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(const HalvesCommand& halves,
                                                             const std::atomic<bool>& cancelled) const {
-  ASSIGN_OR_RETURN(const UniqueFd host, SealedMemfd("host half", halves.host));
+  ASSIGN_OR_RETURN(const UniqueFd host, SealedMemoryFile(halves.host));
   Compilation compilation{.command = halves.command,
                           .source_file = kDeviceHalfFile,
                           .input_files = {{kHostHalfFile, host.get()}},

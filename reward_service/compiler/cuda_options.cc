@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/log.h"
@@ -117,11 +118,6 @@ constexpr std::string_view kPtxasOptions[] = {"-O0",
 constexpr std::string_view kPtxasMeaningless[] = {
     "-v", "--verbose", "-w", "--warn-on-spills", "-warn-spills", "--warn-on-local-memory-usage"};
 
-template <typename List>
-bool Has(const List& list, std::string_view text) {
-  return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
-
 absl::Status NotAllowed(std::string_view option) {
   return absl::InvalidArgumentError(
       absl::StrCat("nvcc option \"", Escape(option, 64), "\" is not allowed; ", kInWords));
@@ -153,8 +149,8 @@ absl::Status AddHostOptions(std::string_view value, std::vector<std::string>* to
 
 absl::Status AddPtxasOptions(std::string_view value, std::vector<std::string>* to) {
   for (const std::string& option : ListOf(value)) {
-    if (Has(kPtxasMeaningless, option)) continue;
-    if (!Has(kPtxasOptions, option)) return NotAllowed(option);
+    if (absl::c_linear_search(kPtxasMeaningless, option)) continue;
+    if (!absl::c_linear_search(kPtxasOptions, option)) return NotAllowed(option);
     to->insert(to->end(), {"-Xptxas", option});
   }
   return absl::OkStatus();

@@ -29,27 +29,23 @@ std::vector<std::string_view> Lines(std::string_view text) {
 
 bool IsError(std::string_view line) { return line.find("error: ") != std::string_view::npos; }
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 // What stands behind the file in `rest`: ":3:7: message", or nvcc's "(3): message" as "3: message". None where
 // `rest` does not begin so.
 std::optional<std::string> BehindFile(std::string_view rest) {
-  if (StartsWith(rest, ":")) return std::string(rest.substr(1));
+  if (rest.starts_with(":")) return std::string(rest.substr(1));
   const size_t end = rest.find("): ");
-  if (!StartsWith(rest, "(") || end == std::string_view::npos || end == 1) return std::nullopt;
+  if (!rest.starts_with("(") || end == std::string_view::npos || end == 1) return std::nullopt;
   if (rest.find_first_not_of("0123456789", 1) != end) return std::nullopt;
   return std::string(rest.substr(1, end - 1)).append(rest.substr(end + 1));
 }
 
 // The line without its file where it is about the program; none where it is not.
 std::optional<std::string> OwnLine(std::string_view line) {
-  if (StartsWith(line, kEndOfSource)) return std::string(line);
+  if (line.starts_with(kEndOfSource)) return std::string(line);
   for (const std::string_view file : kUnnamedFiles) {
-    if (StartsWith(line, file)) return BehindFile(line.substr(file.size()));
+    if (line.starts_with(file)) return BehindFile(line.substr(file.size()));
   }
-  if (!StartsWith(line, kCudaHalf)) return std::nullopt;
+  if (!line.starts_with(kCudaHalf)) return std::nullopt;
   const std::optional<std::string> behind = BehindFile(line.substr(kCudaHalf.size()));
   if (!behind) return std::nullopt;
   return std::string(kCudaHalf).append(":").append(*behind);
@@ -65,7 +61,7 @@ std::string WithSmallError(std::string line) {
 // "ptxas /tmp/candidate.ptx, line 26; error   : text" as "ptxas: error: text", without the place in a file that
 // nobody sees.
 std::string ForeignLine(std::string_view line) {
-  if (StartsWith(line, kAssembler)) {
+  if (line.starts_with(kAssembler)) {
     for (const std::string_view words : {"error   : ", "fatal   : "}) {
       const size_t begin = line.find(words);
       if (begin == std::string_view::npos) continue;

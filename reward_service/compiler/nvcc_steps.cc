@@ -29,10 +29,6 @@ constexpr std::string_view kMakesName = "--gen_module_id_file ";
 constexpr std::string_view kNameFile = "--module_id_file_name ";
 constexpr char kModuleName[] = "_candidate";
 
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 bool IsVariable(std::string_view line) {
   return std::any_of(std::begin(kVariables), std::end(kVariables), [&](std::string_view name) {
     return line.substr(0, name.size()) == name && line.substr(name.size(), 1) == "=";
@@ -64,8 +60,9 @@ std::string NameFile(std::string_view step) {
 
 template <size_t n>
 bool Are(const std::string_view (&words)[n], std::vector<std::string>::const_iterator steps) {
-  return std::equal(std::begin(words), std::end(words), steps,
-                    [](std::string_view word, const std::string& step) { return Contains(step, word); });
+  return std::equal(
+      std::begin(words), std::end(words), steps,
+      [](std::string_view word, const std::string& step) { return step.find(word) != step.npos; });
 }
 
 std::string Chain(std::vector<std::string>::const_iterator begin,

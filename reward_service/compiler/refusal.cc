@@ -40,10 +40,6 @@ constexpr std::string_view kUnknown[] = {"' was not declared in this scope", "' 
 constexpr std::pair<std::string_view, std::string_view> kUnknownToCuda[] = {
     {"error: identifier \"", "\" is undefined"}, {"\" has no member \"", "\""}};
 
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // The name that an error says is unknown; empty when it is about something else.
 std::string_view UnknownName(std::string_view line) {
   for (const std::string_view words : kUnknown) {
@@ -69,7 +65,7 @@ bool IsOwnFault(std::string_view line, const HeaderNames* names) {
   const std::string_view name = UnknownName(line);
   if (!name.empty()) return names != nullptr && !names->Contains(name);
   return std::any_of(std::begin(kGrammar), std::end(kGrammar),
-                     [&](std::string_view words) { return Contains(line, words); });
+                     [&](std::string_view words) { return line.find(words) != line.npos; });
 }
 
 // As where the source has a PYBIND11_MODULE and load_inline adds another one for its `functions`. No header
@@ -84,7 +80,7 @@ std::vector<std::string_view> Errors(std::string_view diagnostics) {
   while (!diagnostics.empty()) {
     const std::string_view line = diagnostics.substr(0, diagnostics.find('\n'));
     diagnostics.remove_prefix(std::min(line.size() + 1, diagnostics.size()));
-    if (Contains(line, "error: ")) errors.push_back(line);
+    if (line.find("error: ") != line.npos) errors.push_back(line);
   }
   return errors;
 }

@@ -1,12 +1,9 @@
 #include "reward_service/compiler/sandboxed_compilation.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/sandbox/sandbox.h"
@@ -29,30 +27,10 @@ constexpr double kCancellationSeconds = 0.05;
 constexpr uid_t kUidMin = 65000;
 constexpr uid_t kNumUids = 500;
 
-absl::StatusOr<UniqueFd> Memfd(const char* name) {
-  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) return ErrnoStatus("cannot create memfd", name);
-  return fd;
-}
-
 int64_t SizeOf(int fd) {
   struct stat status;
   return fstat(fd, &status) == 0 ? status.st_size : 0;
 }
-
-absl::Status WriteAllAt(int fd, std::string_view content) {
-  int64_t offset = 0;
-  while (!content.empty()) {
-    const ssize_t written = pwrite(fd, content.data(), content.size(), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus("cannot write", "memfd");
-    content.remove_prefix(static_cast<size_t>(written));
-    offset += written;
-  }
-  return absl::OkStatus();
-}
-
-constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 // The wait status of a sandboxed compilation, killed when it is cancelled or out of time: DEADLINE_EXCEEDED
 // then.
@@ -116,27 +94,6 @@ CompilationResult Refused(std::string diagnostics) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> SealedMemfd(const char* name, std::string_view content) {
-  ASSIGN_OR_RETURN(UniqueFd fd, Memfd(name));
-  RETURN_IF_ERROR(WriteAllAt(fd.get(), content));
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return ErrnoStatus("cannot seal memfd", name);
-  return fd;
-}
-
-absl::StatusOr<std::string> ReadMemfd(int fd, int64_t bytes_max) {
-  const int64_t size = SizeOf(fd);
-  if (size > bytes_max) return absl::InvalidArgumentError(absl::StrCat("memfd holds ", size, " bytes"));
-  std::string content(static_cast<size_t>(size), '\0');
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t num_read =
-        pread(fd, content.data() + done, content.size() - done, static_cast<off_t>(done));
-    if (num_read < 0 && errno == EINTR) continue;
-    if (num_read <= 0) return ErrnoStatus("cannot read", "memfd");
-    done += static_cast<size_t>(num_read);
-  }
-  return content;
-}
-
 CompiledProgram RefusedProgram(std::string diagnostics) {
   CompiledProgram program;
   program.diagnostics = std::move(diagnostics);
@@ -156,14 +113,14 @@ absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation,
                                                  const std::atomic<bool>& cancelled) {
   const CompileLimits& limits = compilation.limits;
   WS_CHECK(compilation.input_files.size() + compilation.output_files.size() <= kFilesMax);
-  ASSIGN_OR_RETURN(const UniqueFd input, SealedMemfd("source", source));
-  ASSIGN_OR_RETURN(const UniqueFd messages, Memfd("diagnostics"));
+  ASSIGN_OR_RETURN(const UniqueFd input, SealedMemoryFile(source));
+  ASSIGN_OR_RETURN(const UniqueFd messages, MakeMemoryFile());
   SandboxOptions options = OptionsFor(compilation);
   options.descriptors = {{input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}};
   CompilationResult result;
   int number = kFirstFd;
   for (size_t i = 0; i < compilation.output_files.size(); ++i) {
-    ASSIGN_OR_RETURN(UniqueFd output, Memfd("output"));
+    ASSIGN_OR_RETURN(UniqueFd output, MakeMemoryFile());
     options.descriptors.emplace_back(output.get(), number++);
     result.outputs.push_back(std::move(output));
   }
@@ -180,7 +137,7 @@ absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation,
     return Refused(absl::StrCat("error: compilation exceeded its ", ended.status().message(), "\n"));
   }
   RETURN_IF_ERROR(ended.status());
-  ASSIGN_OR_RETURN(const std::string output, ReadMemfd(messages.get(), limits.library_bytes_max));
+  ASSIGN_OR_RETURN(const std::string output, ReadMemoryFile(messages.get(), limits.library_bytes_max));
   result.diagnostics = TrimDiagnostics(output);
   const bool made = std::all_of(result.outputs.begin(), result.outputs.end(),
                                 [](const UniqueFd& fd) { return SizeOf(fd.get()) > 0; });
@@ -189,7 +146,7 @@ absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation,
     return Refused(std::move(result.diagnostics));
   }
   for (const UniqueFd& fd : result.outputs) {
-    if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return ErrnoStatus("cannot seal memfd", "output");
+    RETURN_IF_ERROR(SealMemoryFile(fd.get()));
   }
   return result;
 }

@@ -88,12 +88,6 @@ CompiledProgram ProgramOf(CompilationResult result);
 // A refused program with one line of diagnostics.
 CompiledProgram RefusedProgram(std::string diagnostics);
 
-// A memfd with `content`, at offset 0 and sealed against any change.
-absl::StatusOr<UniqueFd> SealedMemfd(const char* name, std::string_view content);
-
-// All bytes of a memfd. INVALID_ARGUMENT when it holds more than `bytes_max`.
-absl::StatusOr<std::string> ReadMemfd(int fd, int64_t bytes_max);
-
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_REWARD_SERVICE_COMPILER_SANDBOXED_COMPILATION_H_

@@ -1,7 +1,8 @@
 #include "reward_service/compiler/standard_names.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "reward_service/compiler/halves/cuda_lexer.h"
 
 namespace warpsmith {
 namespace {
@@ -43,8 +44,6 @@ constexpr std::string_view kHeaders[] = {"assert.h",
                                          "vector_types.h"};
 // Of the facade, and of Torch itself.
 constexpr std::string_view kFolders[] = {"ATen/", "c10/", "pybind11/", "torch/"};
-
-bool IsWordPart(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 std::string_view FirstWord(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), IsWordPart);

@@ -109,7 +109,7 @@ absl::StatusOr<GpuFacts> FactsOf(const Driver& driver, int index) {
   size_t memory_bytes = 0;
   RETURN_IF_ERROR(driver.Check(api.cuDeviceTotalMem_v2(&memory_bytes, device), "cuDeviceTotalMem"));
   facts.memory_bytes = static_cast<int64_t>(memory_bytes);
-  int version = 0, clock_khz = 0, cache_bytes = 0;
+  int version = 0, cache_bytes = 0;
   RETURN_IF_ERROR(driver.Check(api.cuDriverGetVersion(&version), "cuDriverGetVersion"));
   facts.driver_version = VersionName(version);
   struct {
@@ -118,12 +118,10 @@ absl::StatusOr<GpuFacts> FactsOf(const Driver& driver, int index) {
   } const wanted[] = {{&facts.capability_major, kCapabilityMajor},
                       {&facts.capability_minor, kCapabilityMinor},
                       {&facts.num_multiprocessors, kNumMultiprocessors},
-                      {&clock_khz, kClockRateKhz},
                       {&cache_bytes, kL2CacheBytes}};
   for (const auto& [value, attribute] : wanted) {
     RETURN_IF_ERROR(driver.Check(api.cuDeviceGetAttribute(value, attribute, device), "cuDeviceGetAttribute"));
   }
-  facts.sm_clock_max_mhz = clock_khz / 1000;
   facts.l2_cache_bytes = cache_bytes;
   return facts;
 }

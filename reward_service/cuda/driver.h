@@ -48,7 +48,6 @@ struct GpuFacts {
   int64_t memory_bytes = 0;
   int64_t l2_cache_bytes = 0;
   int num_multiprocessors = 0;
-  int sm_clock_max_mhz = 0;
 
   // For compilers: "sm_90a". From 9.0 on each architecture has instructions of its own, which the suffix admits.
   std::string architecture() const;

@@ -45,7 +45,6 @@ struct IpcHandle {
 };
 
 // CUdevice_attribute.
-inline constexpr int kClockRateKhz = 13;
 inline constexpr int kNumMultiprocessors = 16;
 inline constexpr int kL2CacheBytes = 38;
 inline constexpr int kCapabilityMajor = 75;

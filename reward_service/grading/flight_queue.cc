@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/time/clock.h"
 
 namespace warpsmith {
@@ -10,10 +11,6 @@ namespace {
 const std::string& TenantOf(const Flight& flight) {
   static const std::string nobody;
   return flight.prepared->tenant == nullptr ? nobody : flight.prepared->tenant->name;
-}
-
-bool Contains(const std::vector<std::string>& task_keys, const std::string& task_key) {
-  return std::find(task_keys.begin(), task_keys.end(), task_key) != task_keys.end();
 }
 
 }  // namespace
@@ -79,7 +76,7 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vect
   waiting.reserve(flights_.size());
   for (const auto& flight : flights_) {
     waiting.push_back(WorkOf(*flight, now, place_of));
-    waiting.back().task_is_judged = Contains(judged_tasks, flight->prepared->task_key);
+    waiting.back().task_is_judged = absl::c_linear_search(judged_tasks, flight->prepared->task_key);
   }
   const std::optional<size_t> index = PickNext(waiting, *recent, clock_, options_, left_max);
   if (!index.has_value()) return nullptr;
@@ -97,7 +94,8 @@ std::optional<TaskSource> FlightQueue::NextTask(const std::vector<std::string>& 
   std::vector<const Flight*> flights;
   std::vector<WaitingWork> waiting;
   for (const auto& flight : flights_) {
-    if (flight->prepared->device != device || Contains(judged_tasks, flight->prepared->task_key)) continue;
+    if (flight->prepared->device != device || absl::c_linear_search(judged_tasks, flight->prepared->task_key))
+      continue;
     const WaitingWork work = WorkOf(*flight, now, place_of);
     if (work.task_place == TaskPlace::kElsewhere) continue;
     flights.push_back(flight.get());

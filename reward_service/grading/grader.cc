@@ -25,7 +25,6 @@ std::shared_ptr<const v1::Measurement> ToKeep(const v1::Measurement& measurement
   if (measurement.grade().verdict() == v1::VERDICT_UNSCORABLE || measurement.grade().cached()) return nullptr;
   auto kept = std::make_shared<v1::Measurement>(measurement);
   kept->mutable_grade()->set_cached(true);
-  kept->clear_output_tail();  // no part of a reply
   return kept;
 }
 

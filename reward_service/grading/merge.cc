@@ -20,8 +20,7 @@ const CandidateLanguage& OwnLanguage(const PreparedRequest& prepared) {
 bool IsUnchangedCopy(const PreparedRequest& prepared) {
   const CandidateLanguage& language = OwnLanguage(prepared);
   const std::string& previous = prepared.request.task().previous_source();
-  return language.normalise(prepared.source) == language.normalise(previous) ||
-         language.is_renamed_copy(prepared.source, previous);
+  return language.normalise(prepared.source) == language.normalise(previous);
 }
 
 v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& measurement,
@@ -30,7 +29,6 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& meas
   const v1::Task& task = prepared.request.task();
   RubricInputs inputs;
   inputs.skill = task.skill();
-  inputs.language = prepared.request.candidate().language();
   inputs.timing = grade.timing();
   inputs.profile = grade.profile();
   inputs.credit = grade.credit();

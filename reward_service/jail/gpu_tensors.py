@@ -327,19 +327,12 @@ class Memory:
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""
         assert spec.offset is not None
-        dtype = tensors.dtype_of(spec)
-        count = 1
-        for extent in spec.shape:
-            count *= extent
-        if count == 0:
-            return torch.empty(spec.shape, dtype=dtype, device="cuda")
-        strides = spec.strides
-        span = count
-        if strides is not None:
-            span = 1 + sum((extent - 1) * stride for extent, stride in zip(spec.shape, strides, strict=True))
-        flat = torch.as_tensor(_Bytes(self._address.value + spec.offset, span * dtype.itemsize), device="cuda")
-        elements = flat.view(dtype)
-        return elements.reshape(spec.shape) if strides is None else elements.as_strided(spec.shape, strides)
+        dtype, start = tensors.dtype_of(spec), self._address.value + spec.offset
+
+        def flat(count: int) -> torch.Tensor:
+            return torch.as_tensor(_Bytes(start, count * dtype.itemsize), device="cuda").view(dtype)
+
+        return tensors.lay_out(spec, flat, "cuda")
 
 
 class _Bytes:

@@ -4,10 +4,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
@@ -19,10 +16,6 @@ class SharedBuffer {
  public:
   // Zero bytes inside. RESOURCE_EXHAUSTED when there is no memory.
   static absl::StatusOr<std::unique_ptr<SharedBuffer>> Create(int64_t num_bytes);
-  // A buffer that holds `text`, and nobody can write to any more.
-  static absl::StatusOr<UniqueFd> SealedText(std::string_view text);
-  // What such a file holds. INVALID_ARGUMENT when that is more than `bytes_max`.
-  static absl::StatusOr<std::string> ReadText(int fd, int64_t bytes_max);
 
   ~SharedBuffer();
   SharedBuffer(const SharedBuffer&) = delete;

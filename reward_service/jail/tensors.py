@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -80,17 +82,20 @@ def dtype_of(spec: Tensor) -> torch.dtype:
 def view(buffer: memoryview, spec: Tensor) -> torch.Tensor:
     """The tensor at an offset of a buffer, which must outlive it."""
     assert spec.offset is not None
-    dtype, shape = dtype_of(spec), spec.shape
-    count = 1
-    for extent in shape:
-        count *= extent
+    dtype, offset = dtype_of(spec), spec.offset
+    return lay_out(spec, lambda count: torch.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
+
+
+def lay_out(spec: Tensor, flat: Callable[[int], torch.Tensor], device: str = "cpu") -> torch.Tensor:
+    """The tensor that is described, over a flat one of so many elements, one at least, of its dtype."""
+    shape, strides = spec.shape, spec.strides
+    count = math.prod(shape)
     if count == 0:
-        return torch.empty(shape, dtype=dtype)
-    strides = spec.strides
+        return torch.empty(shape, dtype=dtype_of(spec), device=device)
     if strides is None:
-        return torch.frombuffer(buffer, dtype=dtype, count=count, offset=spec.offset).reshape(shape)
+        return flat(count).reshape(shape)
     span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-    return torch.frombuffer(buffer, dtype=dtype, count=span, offset=spec.offset).as_strided(shape, strides)
+    return flat(span).as_strided(shape, strides)
 
 
 def blank(spec: Tensor) -> torch.Tensor | float | int | bool:

@@ -13,10 +13,10 @@
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/referee_link.h"
 #include "reward_service/measure/request_json.h"
 
@@ -48,20 +48,9 @@ int NumTasksByMemory(const RefereeOptions& options) {
   return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / task_bytes / options.num_lanes, 8, 128));
 }
 
-nlohmann::json StartFields(const RefereeOptions& options) {
-  using service::Start;
-  return Make<Start>(
-      {{Start::lane_cores, options.lane_cores},
-       {Start::python, options.python.string()},
-       {Start::bin_directory, options.bin_directory.string()},
-       {Start::share_directory, options.share_directory.string()},
-       {Start::realtime, options.realtime},
-       {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
-       {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
-       {Start::buffer_bytes_max, options.buffer_bytes_max},
-       {Start::num_tasks_max, options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options)},
-       {Start::host_draw_bytes_max, options.host_draw_bytes_max},
-       {Start::gpu_uuid, options.gpu_uuid}});
+nlohmann::json StartMessage(RefereeOptions options) {
+  if (options.num_tasks_max <= 0) options.num_tasks_max = NumTasksByMemory(options);
+  return Make<service::Start>({{service::Start::referee_options, options}});
 }
 
 absl::Status StatusOfFailure(const Packet& packet) {
@@ -72,7 +61,7 @@ absl::Status StatusOfFailure(const Packet& packet) {
 absl::StatusOr<v1::Measurement> ReadMeasurement(const Packet& answer) {
   if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no measurement");
   const absl::StatusOr<std::string> bytes =
-      SharedBuffer::ReadText(answer.descriptors[0].get(), service::Judged::kMeasurementBytesMax);
+      ReadMemoryFile(answer.descriptors[0].get(), service::Judged::kMeasurementBytesMax);
   v1::Measurement measurement;
   if (!bytes.ok() || !measurement.ParseFromString(*bytes)) {
     return absl::InternalError(
@@ -91,11 +80,11 @@ class RefereeClient : public Referee {
   }
 
   absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) override {
-    ASSIGN_OR_RETURN(const UniqueFd task, SharedBuffer::SealedText(request.task.reference_source));
+    ASSIGN_OR_RETURN(const UniqueFd task, SealedMemoryFile(request.task.reference_source));
     std::vector<int> descriptors = {task.get(), request.library_fd};
     UniqueFd source;
     if (request.kind == CandidateKind::kKernelBenchPython) {
-      ASSIGN_OR_RETURN(source, SharedBuffer::SealedText(request.source));
+      ASSIGN_OR_RETURN(source, SealedMemoryFile(request.source));
       descriptors[1] = source.get();
       descriptors.insert(descriptors.end(), request.extension_fds.begin(), request.extension_fds.end());
     }
@@ -103,8 +92,8 @@ class RefereeClient : public Referee {
     const bool is_native = request.kind == CandidateKind::kNative;
     auto fields = Make<Message>({{Message::key, request.task.key},
                                  {Message::kind, is_native ? Message::kNative : Message::kPython},
-                                 {Message::limits, ToJson(request.limits)},
-                                 {Message::timing, ToJson(request.timing)},
+                                 {Message::limits, request.limits},
+                                 {Message::timing, request.timing},
                                  {Message::verify_only, request.verify_only},
                                  {Message::another_follows, request.another_follows},
                                  {Message::with_blas, request.with_blas},
@@ -123,8 +112,8 @@ class RefereeClient : public Referee {
   absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                 const std::string& source,
                                                                 absl::Time deadline) override {
-    ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
-    ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
+    ASSIGN_OR_RETURN(const UniqueFd task_fd, SealedMemoryFile(task.reference_source));
+    ASSIGN_OR_RETURN(const UniqueFd source_fd, SealedMemoryFile(source));
     const absl::StatusOr<Answer> answer =
         Ask(Make<service::Record>({{service::Record::key, task.key}}), {task_fd.get(), source_fd.get()},
             deadline, Late::kFails, WithoutReferee::kFails);
@@ -132,8 +121,8 @@ class RefereeClient : public Referee {
     const Packet& packet = answer->packet;
     if (!Is<service::Recorded>(packet.fields)) return StatusOfFailure(packet);
     if (packet.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
-    ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(packet.descriptors[0].get(),
-                                                                    service::Recorded::kRecordingBytesMax));
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadMemoryFile(packet.descriptors[0].get(), service::Recorded::kRecordingBytesMax));
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
                               Read(packet.fields, service::Recorded::own_kernels));
   }
@@ -149,7 +138,7 @@ class RefereeClient : public Referee {
                      Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout, Late::kBreaks));
     if (!Is<service::Calibrated>(answer.packet.fields)) return StatusOfFailure(answer.packet);
     absl::MutexLock lock(&mutex_);
-    facts_ = FactsFromJson(Read(answer.packet.fields, service::Calibrated::facts));
+    facts_ = Read(answer.packet.fields, service::Calibrated::facts).get<RefereeFacts>();
     return absl::OkStatus();
   }
 
@@ -159,7 +148,7 @@ class RefereeClient : public Referee {
       absl::MutexLock lock(&mutex_);
       link = link_;
     }
-    const absl::StatusOr<UniqueFd> source = SharedBuffer::SealedText(task.reference_source);
+    const absl::StatusOr<UniqueFd> source = SealedMemoryFile(task.reference_source);
     if (link == nullptr || !source.ok()) return;
     (void)link->Tell(Make<service::Prefetch>({{service::Prefetch::key, task.key}}), {source->get()});
   }
@@ -179,10 +168,10 @@ class RefereeClient : public Referee {
   absl::Status ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Packet started;
     ASSIGN_OR_RETURN(std::shared_ptr<RefereeLink> link,
-                     RefereeLink::Open(options_.bin_directory / "warpsmith-referee", StartFields(options_),
+                     RefereeLink::Open(options_.bin_directory / "warpsmith-referee", StartMessage(options_),
                                        absl::Now() + kStartTimeout, &started));
     if (!Is<service::Started>(started.fields)) return StatusOfFailure(started);
-    facts_ = FactsFromJson(Read(started.fields, service::Started::facts));
+    facts_ = Read(started.fields, service::Started::facts).get<RefereeFacts>();
     link_ = std::move(link);
     return absl::OkStatus();
   }
@@ -271,7 +260,7 @@ absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path
   for (size_t n = 0; (n = fread(part, 1, sizeof(part), pipe)) > 0;) text.append(part, n);
   const int status = pclose(pipe);
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (status == 0 && list.is_array()) return GpusFromJson(list);
+  if (status == 0 && list.is_array()) return list.get<std::vector<cuda::GpuFacts>>();
   return absl::FailedPreconditionError(
       absl::StrCat("the GPUs of this machine cannot be used: ", Escape(text, 500)));
 }

@@ -2,14 +2,12 @@
 
 #include "core/base/check.h"
 #include "reward_service/program/neutral_source.h"
-#include "reward_service/program/renamed_copy.h"
 #include "reward_service/program/source_text.h"
 
 namespace warpsmith {
 namespace {
 
 SourceFacts NoFacts(std::string_view) { return {}; }
-bool NeverACopy(std::string_view, std::string_view) { return false; }
 
 constexpr std::string_view kNative = "a native program; its function `run` is called";
 
@@ -24,7 +22,6 @@ constexpr CandidateLanguage kLanguages[] = {
      .normalise = NormaliseCpp,
      .neutralise = NeutralCpp,
      .read_facts = ReadSourceFacts,
-     .is_renamed_copy = IsRenamedCopy,
      .description = kNative},
     {.value = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON,
      .is_native = false,
@@ -32,7 +29,6 @@ constexpr CandidateLanguage kLanguages[] = {
      .normalise = NormalisePython,
      .neutralise = NeutralPython,
      .read_facts = NoFacts,
-     .is_renamed_copy = NeverACopy,
      .description = "a Python program with ModelNew, C++ inside it as text between triple quotes"},
     {.value = v1::CANDIDATE_LANGUAGE_CUDA,
      .is_native = true,
@@ -40,7 +36,6 @@ constexpr CandidateLanguage kLanguages[] = {
      .normalise = NormaliseCpp,
      .neutralise = NeutralCpp,
      .read_facts = ReadSourceFacts,
-     .is_renamed_copy = NeverACopy,
      .description = "a native CUDA program for a GPU; its function `run` is called on the host"},
 };
 

@@ -25,8 +25,6 @@ struct CandidateLanguage {
   std::string (*neutralise)(std::string_view source, NeutralNames* names);
   // Not `valid` for languages whose structure is not read.
   SourceFacts (*read_facts)(std::string_view source);
-  // Whether one is the other under new names; false where that is not known to be told.
-  bool (*is_renamed_copy)(std::string_view left, std::string_view right);
   // For a reader who does not know the service.
   std::string_view description;
 };

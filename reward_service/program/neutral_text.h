@@ -42,7 +42,6 @@ class NeutralText {
   void Block(std::string_view lines);
   // Ends the line unless it is empty; the next one is indented `depth` levels.
   void EndLine(int depth);
-  bool line_is_empty() const { return line_.empty(); }
 
   std::string Take();
 

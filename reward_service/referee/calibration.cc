@@ -12,9 +12,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/tensors/uncached_copy.h"
@@ -139,7 +139,7 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   const std::filesystem::path library = share_directory / "jail" / "libwarpsmith_empty.so";
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
   if (!library_fd.valid()) return ErrnoStatus("open", library.string());
-  ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptySource));
+  ASSIGN_OR_RETURN(const UniqueFd source_fd, SealedMemoryFile(kEmptySource));
   ASSIGN_OR_RETURN(auto process, parent.Fork({.role = zygote::Fork::kPython,
                                               .memory_bytes_max = kMemoryBytes,
                                               .cpu_seconds_max = kCpuSeconds,

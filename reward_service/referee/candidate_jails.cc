@@ -10,7 +10,6 @@
 #include "reward_service/jail/messages.h"
 #include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/task/room_on_device.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -26,8 +25,7 @@ constexpr int kMemorySteps = 4;
 absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
   // A GPU can wait for a value in memory. So whoever is timed has inputs of its own as far as there is memory: what the
   // reference is given would set off a candidate's work, on the reference's clock or on nobody's.
-  const ContextFor what = baseline == nullptr ? ContextFor::kVerified : ContextFor::kTimed;
-  return StartWith(task, num_threads, what, [&](LaneTask& kept) -> absl::StatusOr<Buffers> {
+  return StartWith(task, num_threads, [&](LaneTask& kept) -> absl::StatusOr<Buffers> {
     const bool is_timed = baseline != nullptr || kept.store().HasPlenty();
     if (is_timed && kept.store().on_gpu()) {
       absl::StatusOr<Buffers> own = kept.OwnBuffers(task.layout(), request_.kind);
@@ -38,7 +36,7 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
 }
 
 absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int num_threads) {
-  return StartWith(task, num_threads, ContextFor::kTimed,
+  return StartWith(task, num_threads,
                    [&](LaneTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
 }
 
@@ -81,31 +79,25 @@ int CandidateJails::NumLaunchQueues(const PreparedTask& task) const {
 }
 
 void CandidateJails::AwaitSpare(PreparedTask& task) {
-  const InPhase phase(Phase::kStart);
   options_.zygote->AwaitSpare(RightsFor(task), std::min(options_.deadline, absl::Now() + kSpareTimeMax));
 }
 
 absl::StatusOr<StartedJail> CandidateJails::StartWith(
-    PreparedTask& task, int num_threads, ContextFor what,
-    absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers) {
+    PreparedTask& task, int num_threads, absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers) {
   DeviceTurn* const turn = LaneTask::Of(task).store().turn();
   const bool beside_others = turn != nullptr && turn->is_shared();
   const ChildRights rights = RightsFor(task);
-  std::optional<InPhase> phase(std::in_place, Phase::kStart);
   // A process that opens a GPU must not do so beside one that is timed there.
   const auto spares = turn != nullptr && !beside_others ? Zygote::Spares::kUsedUp : Zygote::Spares::kRefilled;
   // Few have streams, and spares for them would take the place of others'.
   absl::StatusOr<std::unique_ptr<ChildProcess>> process =
-      request_.with_streams ? options_.zygote->Fork(rights, what)
-                            : options_.zygote->ForkWithSpare(rights, spares, what);
-  phase.emplace(Phase::kBuffers);
+      request_.with_streams ? options_.zygote->Fork(rights) : options_.zygote->ForkWithSpare(rights, spares);
   RoomOnDevice room_for_buffers(&LaneTask::Of(task), options_.deadline);
   absl::StatusOr<Buffers> buffers = absl::UnknownError("not made");
   do buffers = make_buffers(LaneTask::Of(task));
   while (!buffers.ok() && room_for_buffers.MayBeThere(buffers.status()));
   RETURN_IF_ERROR(buffers.status());
   absl::Duration waited = room_for_buffers.waited();
-  phase.emplace(Phase::kStart);
   absl::Status hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
   if (absl::IsInternal(hello) || absl::IsUnavailable(hello) || absl::IsResourceExhausted(hello)) {
     // A spare has entered its jail beside others, who may have had all memory of the GPU, or of the host. The zygote
@@ -113,20 +105,18 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
     LogWarning(absl::StrCat("another process in the place of a spare: ", hello.message()));
     RoomOnDevice room(&LaneTask::Of(task), options_.deadline);
     do {
-      process = options_.zygote->ForkWithoutSpares(rights, what);
+      process = options_.zygote->ForkWithoutSpares(rights);
       hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
     } while (!hello.ok() && room.MayBeThere(hello));
     waited += room.waited();
   }
   RETURN_IF_ERROR(hello);
-  phase.reset();
   auto jail =
       std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), LimitsFor(task));
   Program program = MakeProgram(task, num_threads);
   const absl::Time since = absl::Now();
   const absl::Duration of_reference = ConstructionTime(task);
   if (beside_others) program.deadline = since + absl::Seconds(kBesideOthersSecondsMax) + of_reference;
-  phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.
   ASSIGN_OR_RETURN(std::optional<Fault> fault, jail->Begin(program, beside_others ? nullptr : options_.lane));
   const auto return_buffers = [&kept = LaneTask::Of(task)](Buffers used) {

@@ -60,7 +60,7 @@ class CandidateJails {
   bool tells_launches() const { return options_.tells_launches; }
 
  private:
-  absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
+  absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads,
                                         absl::FunctionRef<absl::StatusOr<Buffers>(LaneTask&)> make_buffers);
   // What the reference's constructor takes, but no longer than a candidate may hold the lane.
   absl::Duration ConstructionTime(const PreparedTask& task) const;

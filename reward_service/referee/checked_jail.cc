@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -22,14 +21,12 @@ std::string Where(const Draw& draw) {
 }  // namespace
 
 CheckedJail::~CheckedJail() {
-  const InPhase phase(Phase::kEnd);
   lane_->Dismiss(jail_->process().pid()).IgnoreError();  // it may have ended
   return_buffers_(jail_->TakeBuffers());
 }
 
 std::optional<Fault> CheckedJail::CallAll(Batch draws, Comparing comparing) {
   if (auto fault = LoadAndRun(draws)) return fault;
-  const InPhase phase(Phase::kCompare);
   if (auto fault = TakeInputsBack(draws)) return fault;
   if (auto fault = CheckFormerOutputs()) return fault;
   former_draws_.assign(draws.begin(), draws.end());
@@ -53,12 +50,8 @@ std::optional<Fault> CheckedJail::CheckCall(const Draw& draw, size_t call, Compa
 std::optional<Fault> CheckedJail::Repeat() { return LoadAndRun(former_draws_); }
 
 std::optional<Fault> CheckedJail::LoadAndRun(Batch draws) {
-  {
-    const InPhase phase(Phase::kFill);
-    jail_->PoisonFormerOutputs();
-    jail_->Load(draws);
-  }
-  const InPhase phase(Phase::kCall);
+  jail_->PoisonFormerOutputs();
+  jail_->Load(draws);
   return jail_->Run();
 }
 
@@ -158,7 +151,6 @@ std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t call, size_t in
   v1::Correctness& numbers = correctness();
   if (comparing == Comparing::kFast) numbers.set_num_wrong(numbers.num_wrong() + result.num_wrong);
   numbers.set_first_difference(absl::StrCat("output ", index, " ", result.first_difference));
-  measurement_->set_output_unwritten(result.num_unwritten > 0);
   const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
   return Fault{non_finite ? v1::VERDICT_NON_FINITE : v1::VERDICT_INCORRECT,
                absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong",

@@ -44,7 +44,6 @@ class CheckedJail : public CheckedProgram {
   // A native candidate is handed them with every call.
   bool takes_parameters() const override { return is_native_ || jail_->parameters_loaded(); }
   absl::StatusOr<bool> SpreadThreads() override;
-  std::string OutputTail(size_t bytes_max) override { return jail_->process().OutputTail(bytes_max); }
 
   Jail& jail() { return *jail_; }
   // Whether the device's memory was scarce at some time since its program was started.

@@ -6,8 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/referee/libraries/emptied_libraries.h"
 #include "reward_service/referee/timing_plan.h"
 
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<JudgingDevice>> CpuDevice::Open(const LaneTools& 
   judgement.measurement->mutable_advice_facts()->set_num_lane_cores(tools.lane->num_threads());
   UniqueFd source_fd;
   if (judgement.request.kind == CandidateKind::kKernelBenchPython) {
-    ASSIGN_OR_RETURN(source_fd, SharedBuffer::SealedText(judgement.request.source));
+    ASSIGN_OR_RETURN(source_fd, SealedMemoryFile(judgement.request.source));
   }
   return absl::WrapUnique(new CpuDevice(tools, judgement, std::move(source_fd)));
 }

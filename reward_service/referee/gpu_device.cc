@@ -10,7 +10,6 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/lane_task.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -82,7 +81,6 @@ bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
 }
 
 void GpuDevice::AwaitSpares() {
-  const InPhase phase(Phase::kStart);
   const absl::Time deadline = std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax);
   std::vector<Zygote*> zygotes = {tools_.native_zygote, tools_.python_zygote};
   for (LateZygote* const late : {tools_.native_zygote_with_blas, tools_.python_zygote_with_products}) {
@@ -94,10 +92,7 @@ void GpuDevice::AwaitSpares() {
 }
 
 absl::Status GpuDevice::PrepareReference(PreparedTask& task) {
-  {
-    const InPhase phase(Phase::kPrepare);
-    RETURN_IF_ERROR(LaneTask::Of(task).AwaitReference(task));
-  }
+  RETURN_IF_ERROR(LaneTask::Of(task).AwaitReference(task));
   AwaitSpares();
   return absl::OkStatus();
 }
@@ -107,7 +102,6 @@ void GpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
 }
 
 std::optional<Fault> GpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
-  const InPhase phase(Phase::kPrepare);
   return host_->PrepareCandidates(task, room, warm_ups, num);
 }
 

@@ -8,7 +8,6 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/task/clear_device.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -32,7 +31,7 @@ std::vector<const Draw*> WarmUps(const std::vector<const Draw*>& draws, size_t n
 absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
   if (!device->has_kept_candidates()) return absl::OkStatus();
   // They end without a turn that does not come.
-  const auto turn = DeviceTurn::Take(device->turn(), DeviceTurn::Kind::kShared, TurnFor::kEnding, deadline);
+  const auto turn = DeviceTurn::Take(device->turn(), DeviceTurn::Kind::kShared, deadline);
   if (!turn.ok()) LogWarning(turn.status().ToString());
   return device->EndCandidates();
 }
@@ -80,7 +79,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
     // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
     const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kHealth, deadline_));
+    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, deadline_));
     // References are there, stopped, and those who wait to be timed. What they have left at work breaks no device.
     if (had_alone_) health = ClearDevice();
     if (health.ok()) health = device_->CheckHealth();
@@ -144,9 +143,9 @@ void Judge::CountWaited(absl::Duration waited) {
   lane_since_ += waited;
 }
 
-absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind kind, TurnFor what) {
+absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind kind) {
   const absl::Time since = absl::Now();
-  ASSIGN_OR_RETURN(auto held, DeviceTurn::Take(device_->turn(), kind, what, deadline_));
+  ASSIGN_OR_RETURN(auto held, DeviceTurn::Take(device_->turn(), kind, deadline_));
   auto turn = std::make_unique<Turn>(device_.get(), std::move(held));
   had_alone_ |= kind == DeviceTurn::Kind::kAlone;
   if (kind == DeviceTurn::Kind::kAlone) {
@@ -159,14 +158,12 @@ absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind ki
 }
 
 absl::Status Judge::ClearDevice() {
-  const InPhase phase(Phase::kRest);
   return warpsmith::ClearDevice([this] { return device_->AwaitIdle(); },
                                 [this] { return device_->KillKeptCandidates(); }, tools_.pool);
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   ASSIGN_OR_RETURN(Verified verified, Verify(room));
-  measurement_.set_output_tail(std::move(verified.output_tail));
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (room == Room::kEmptied) return std::nullopt;
@@ -208,8 +205,8 @@ absl::StatusOr<std::optional<Fault>> Judge::PrepareCandidates(Room room, bool ta
   std::optional<Fault> fault;
   device_->AwaitSpare(*task_, room);
   {
-    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), DeviceTurn::Kind::kShared,
-                                                       TurnFor::kPreparing, deadline_));
+    ASSIGN_OR_RETURN(const auto turn,
+                     DeviceTurn::Take(device_->turn(), DeviceTurn::Kind::kShared, deadline_));
     fault = device_->PrepareCandidates(*task_, room, warm_ups, num_processes);
     if (fault && device_->MayBeOthersDoing(*fault, since)) {
       fault = std::nullopt;
@@ -230,7 +227,7 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
     measurement_ = before;
     grade().mutable_cost()->set_lane_wait_seconds(waited_seconds);
   }
-  ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kVerifying));
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone));
   const v1::Measurement before = measurement_;
   const absl::Time since = absl::Now(), lane_since = lane_since_;
   ASSIGN_OR_RETURN(Verified verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
@@ -249,7 +246,7 @@ absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
   const absl::Time waiting = absl::Now();
   device_->AwaitSpare(*task_, room);
   CountWaiting(waiting);
-  ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared, TurnFor::kVerifying));
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared));
   const absl::Time since = absl::Now(), lane_since = lane_since_;
   const double seconds_max = std::min(request_.limits.lane_seconds_max, kBesideOthersSecondsMax);
   absl::StatusOr<Verified> verified = VerifyNow(room, since, seconds_max);
@@ -300,7 +297,7 @@ absl::Status Judge::AwaitReference() {
 }
 
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
-  ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
+  ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone));
   // Who has seen a time of its own, in the other room, is not judged again for that.
   if (!has_timed_) RETURN_IF_ERROR(memory_->CheckRoom(*task_, tools_.pool));
   const absl::Time preparing = absl::Now();
@@ -317,7 +314,7 @@ absl::Status Judge::PrepareReference() {
 }
 
 absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
-  ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kPreparing, deadline_));
+  ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, deadline_));
   if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
   had_alone_ = true;
   RETURN_IF_ERROR(ClearDevice());

@@ -61,7 +61,7 @@ class Judge {
   absl::Status PrepareReferenceIn(DeviceTurn::Kind kind);
   // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
   // candidate's doing. UNAVAILABLE: it does not come to rest. DEADLINE_EXCEEDED.
-  absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
+  absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind);
   // For whoever has the turn alone. What references have left behind beside others ends with their oracles.
   absl::Status ClearDevice();
   void Convict(const Fault& fault);

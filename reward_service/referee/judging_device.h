@@ -39,7 +39,7 @@ enum class Comparing { kNumbers, kFast };
 
 // A candidate that is loaded in a process of its own; every call is compared with what the
 // reference makes of the same inputs. One thread at a time. Once a fault was returned, only its
-// destruction makes sense, and OutputTail().
+// destruction makes sense.
 class CheckedProgram {
  public:
   // Ends the process.
@@ -61,8 +61,6 @@ class CheckedProgram {
   // then one call on each input set shows too little. If so, they get all the room that there is to
   // meet in the next calls.
   virtual absl::StatusOr<bool> SpreadThreads() = 0;
-  // The last `bytes_max` of what it printed so far, not escaped. Never blocks.
-  virtual std::string OutputTail(size_t bytes_max) = 0;
 };
 
 // A program, never null, and the fault with which its loading ended.

@@ -129,8 +129,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> LaneTask::ForkReference(const Prep
                         .num_threads = num_threads_,
                         .gpu = store_.on_gpu(),
                         .launch_queues = task.num_launch_queues(),
-                        .compiles = compiles},
-                       ContextFor::kReference);
+                        .compiles = compiles});
 }
 
 absl::StatusOr<std::unique_ptr<Jail>> LaneTask::MakeJail(const PreparedTask& task,

@@ -5,7 +5,6 @@
 
 #include "core/base/status_macros.h"
 #include "reward_service/measure/statistics.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -59,7 +58,6 @@ double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path) {
 }
 
 absl::Status PathCosts::MeasureCall() {
-  const InPhase phase(Phase::kPath);
   if (options_.cold) {
     ASSIGN_OR_RETURN(const EmptyCall memory, device_->MeasureMemory());
     if (!memory_) memory_ = memory;
@@ -75,7 +73,6 @@ absl::Status PathCosts::MeasureCall() {
 
 absl::Status PathCosts::MeasureBatch(size_t num_calls, RoundPath* round) {
   if (!options_.cold) return absl::OkStatus();
-  const InPhase phase(Phase::kPath);
   ASSIGN_OR_RETURN(const Overhead now, device_->MeasureColdOverhead(num_calls));
   cold_[num_calls].push_back(now);
   if (round != nullptr) (*round)[num_calls] = now;

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/base/absl_view.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
@@ -51,7 +52,7 @@ bool WantsFiles(const absl::Status& status) {
 
 // The judgement will say of what it fails.
 absl::StatusOr<RecordedList> NothingRecorded() {
-  ASSIGN_OR_RETURN(UniqueFd list, SharedBuffer::SealedText("[]"));
+  ASSIGN_OR_RETURN(UniqueFd list, SealedMemoryFile("[]"));
   return RecordedList{std::move(list), false};
 }
 
@@ -75,8 +76,7 @@ absl::StatusOr<RecordedList> Recorder::Record(const TaskSource& task, int progra
 
 absl::StatusOr<RecordedList> Recorder::RecordOf(const PreparedTask& task, int program_fd,
                                                 absl::Time deadline) const {
-  ASSIGN_OR_RETURN(const std::string source,
-                   SharedBuffer::ReadText(program_fd, service::Judge::kSourceBytesMax));
+  ASSIGN_OR_RETURN(const std::string source, ReadMemoryFile(program_fd, service::Judge::kSourceBytesMax));
   const bool has_triton = store_->on_gpu() && !zygote_->triton_version().empty();
   const bool wants_kernels = has_triton && absl::StrContains(source, "triton");
   Subject subject{task, program_fd, wants_kernels, deadline};
@@ -131,8 +131,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Su
                                   .num_threads = options_.num_threads,
                                   .sealed = subject.own_kernels,
                                   .gpu = gpu,
-                                  .records = subject.own_kernels},
-                                 ContextFor::kRecorded));
+                                  .records = subject.own_kernels}));
   RETURN_IF_ERROR(process->AwaitHello(subject.deadline));
   return process;
 }
@@ -144,8 +143,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, subject);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
   const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-  ASSIGN_OR_RETURN(const auto turn,
-                   DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording, deadline));
+  ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, deadline));
   if (is_alone) {
     RETURN_IF_ERROR(ClearDevice([this] { return store_->AwaitDone(kRecoverySeconds).status(); },
                                 [this] { return store_->EndWaiting(); }, pool_));
@@ -180,7 +178,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
         Escape(Read(answer->fields, jail::Failed::error), jail::Failed::error.bytes_max));
   }
   const int64_t num_bytes = Read(answer->fields, jail::Recorded::bytes);
-  ASSIGN_OR_RETURN(UniqueFd list, SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)}));
+  ASSIGN_OR_RETURN(UniqueFd list, SealedMemoryFile({buffer->data(), static_cast<size_t>(num_bytes)}));
   return Recording{std::move(list), Read(answer->fields, jail::Recorded::complete)};
 }
 

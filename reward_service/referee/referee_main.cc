@@ -22,10 +22,7 @@ int PrintGpus() {
     std::printf("%s\n", std::string(gpus.status().message()).c_str());
     return 1;
   }
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& gpu : gpus.value_or(std::vector<warpsmith::cuda::GpuFacts>())) {
-    list.push_back(warpsmith::ToJson(gpu));
-  }
+  const nlohmann::json list = gpus.value_or(std::vector<warpsmith::cuda::GpuFacts>());
   std::printf("%s\n", list.dump().c_str());
   return 0;
 }

@@ -18,10 +18,10 @@
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
@@ -29,22 +29,17 @@
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/lane_task.h"
 #include "reward_service/referee/libraries/cuda_libraries.h"
-#include "reward_service/referee/process/judgement_log.h"
 #include "reward_service/referee/process/service_packets.h"
-#include "reward_service/referee/process/start_laps.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
 #include "reward_service/referee/task/clear_device.h"
 #include "reward_service/referee/tensors/lacking_memory.h"
 #include "reward_service/referee/tensors/memory_watch.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/referee/tensors/released_gpu.h"
 #include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
 namespace {
-
-using service::Start;
 
 constexpr size_t kRequestsMax = 2 * kJudgedAtOnceOnGpu;
 // Tasks that are made at once where oracles share a GPU: beyond that the driver makes no more contexts.
@@ -63,19 +58,15 @@ constexpr int64_t kBufferShare = 8;
 
 class RefereeProcess {
  public:
-  RefereeProcess(int socket, const nlohmann::json& options)
+  RefereeProcess(int socket, RefereeOptions options)
       : socket_(socket),
-        bin_directory_(Read(options, Start::bin_directory)),
-        share_directory_(Read(options, Start::share_directory)),
-        python_(Read(options, Start::python)),
-        lane_(Read(options, Start::lane_cores), Read(options, Start::realtime),
-              Read(options, Start::gpu_uuid).empty() ? Lane::Judge::kOnAllCores : Lane::Judge::kApart) {
-    limits_.oracle_memory_bytes_max = Read(options, Start::oracle_memory_bytes_max);
-    limits_.buffer_bytes_max = Read(options, Start::buffer_bytes_max);
-    limits_.jail_memory_bytes_max = Read(options, Start::jail_memory_bytes_max);
-    num_tasks_max_ = static_cast<int>(Read(options, Start::num_tasks_max));
-    limits_.host_draw_bytes_max = Read(options, Start::host_draw_bytes_max);
-    gpu_uuid_ = Read(options, Start::gpu_uuid);
+        options_(std::move(options)),
+        lane_(options_.lane_cores, options_.realtime,
+              options_.gpu_uuid.empty() ? Lane::Judge::kOnAllCores : Lane::Judge::kApart) {
+    limits_.oracle_memory_bytes_max = options_.oracle_memory_bytes_max;
+    limits_.buffer_bytes_max = options_.buffer_bytes_max;
+    limits_.jail_memory_bytes_max = options_.jail_memory_bytes_max;
+    limits_.host_draw_bytes_max = options_.host_draw_bytes_max;
   }
 
   absl::Status Start() {
@@ -85,32 +76,30 @@ class RefereeProcess {
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
     // Before there is a thread that hands the environment to another program.
-    if (!gpu_uuid_.empty()) setenv("CUDA_VISIBLE_DEVICES", gpu_uuid_.c_str(), /*overwrite=*/1);
+    if (!options_.gpu_uuid.empty())
+      setenv("CUDA_VISIBLE_DEVICES", options_.gpu_uuid.c_str(), /*overwrite=*/1);
     absl::StatusOr<std::vector<std::filesystem::path>> folders = absl::UnknownError("not asked");
-    std::thread asking([&] { folders = PythonFolders(python_); });
+    std::thread asking([&] { folders = PythonFolders(options_.python); });
     std::optional<GpuAccess> gpu;
     const absl::Status opened = OpenGpu(&gpu);  // before anybody else has it
     asking.join();
     RETURN_IF_ERROR(opened);
     RETURN_IF_ERROR(folders.status());
-    start_laps_.Add("GPU");
     lacking_memory_ = std::make_unique<LackingMemory>(&store(), kLackingMax);
     // Torch's import takes longer than all else together, which is done meanwhile.
-    ASSIGN_OR_RETURN(WarmingZygote python,
-                     Zygote::BeginPython(python_, share_directory_, *folders, lane_.num_threads(), gpu));
-    native_zygote_with_blas_ = NativeZygoteWithBlas(bin_directory_, gpu);
-    python_zygote_with_products_ =
-        PythonZygoteWithProducts(python_, share_directory_, *folders, lane_.num_threads(), gpu);
-    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
+    ASSIGN_OR_RETURN(WarmingZygote python, Zygote::BeginPython(options_.python, options_.share_directory,
+                                                               *folders, lane_.num_threads(), gpu));
+    native_zygote_with_blas_ = NativeZygoteWithBlas(options_.bin_directory, gpu);
+    python_zygote_with_products_ = PythonZygoteWithProducts(options_.python, options_.share_directory,
+                                                            *folders, lane_.num_threads(), gpu);
+    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(options_.bin_directory, gpu));
     ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
-                                                          share_directory_, lane_, store()));
-    start_laps_.Add("native jails");
+                                                          options_.share_directory, lane_, store()));
     ASSIGN_OR_RETURN(python_zygote_, std::move(python).Await());
-    start_laps_.Add("Torch");
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
         LaneTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
-        num_tasks_max_, tasks_bytes_max_, NumTaskMakers());
+        options_.num_tasks_max, tasks_bytes_max_, NumTaskMakers());
     return absl::OkStatus();
   }
 
@@ -138,9 +127,9 @@ class RefereeProcess {
 
   // The GPU of this lane, where it has one, as the only one that this process and its jails know.
   absl::Status OpenGpu(std::optional<GpuAccess>* access) {
-    if (gpu_uuid_.empty()) return absl::OkStatus();
+    if (options_.gpu_uuid.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const auto gpus, cuda::ListGpus());
-    if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
+    if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", options_.gpu_uuid));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, OpenReleasedGpu(gpus.front().index, socket_));
     gpu_->set_end_waiting([this] { return kept_.Kill(); });
@@ -156,7 +145,7 @@ class RefereeProcess {
     cpu_.tells_launches = !libraries.profiler.empty();
     cpu_.kept = &kept_;
     cpu_.core_pace = &core_pace_;
-    *access = GpuAccess{.uuid = gpu_uuid_,
+    *access = GpuAccess{.uuid = options_.gpu_uuid,
                         .driver = driver->path(),
                         .runtime = std::move(libraries.runtime),
                         .profiler = std::move(libraries.profiler)};
@@ -188,7 +177,7 @@ class RefereeProcess {
   // Where the device is one for all several are judged at once: what is not timed needs no lane.
   void FirstJudge() {
     const absl::Status status = Calibrate();
-    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(cpu_.facts)}})
+    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, cpu_.facts}})
                        : FailedPacket(status));
     const int num_others = gpu_ == nullptr ? 0 : kJudgedAtOnceOnGpu - 1;
     for (int i = 0; i < num_others; ++i) std::thread([this] { JudgeRequests(); }).detach();
@@ -224,13 +213,11 @@ class RefereeProcess {
     facts.torch_version = python_zygote_->torch_version();
     facts.torch_cpu_capability = python_zygote_->torch_cpu_capability();
     ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
-                                                          share_directory_, lane_, store()));
+                                                          options_.share_directory, lane_, store()));
     cpu_.empty_native = empty_native_.get();
     cpu_.empty_python = empty_python_.get();
-    start_laps_.Add("first Python jail");
     RETURN_IF_ERROR(MeasureMachine());
-    start_laps_.Add("measurements");
-    LogInfo(absl::StrCat("Torch ", facts.torch_version, ": started in ", start_laps_.Report()));
+    LogInfo(absl::StrCat("Torch ", facts.torch_version, ": ready"));
     return absl::OkStatus();
   }
 
@@ -271,29 +258,24 @@ class RefereeProcess {
   absl::StatusOr<UniqueFd> Measure(const Packet& packet) {
     ASSIGN_OR_RETURN(const JudgeRequest request, ReadJudgeRequest(packet));
     const double seconds = Read(packet.fields, service::Judge::timeout_seconds);
-    (void)TakePhaseReport();  // of what came before
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
-    if (gpu_ != nullptr) {
-      LogInfo(
-          DescribeJudgement(measurement.grade(), gpu_->turn(), python_zygote_.get(), native_zygote_.get()));
-    }
-    return SharedBuffer::SealedText(measurement.SerializeAsString());
+    return SealedMemoryFile(measurement.SerializeAsString());
   }
 
   void HandleCalibrate(int64_t id) {
     const absl::Status status = CalibrateAgain();
-    nlohmann::json answer =
-        status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(cpu_.facts)}})
-                    : FailedPacket(status);
+    nlohmann::json answer = status.ok()
+                                ? Make<service::Calibrated>({{service::Calibrated::facts, cpu_.facts}})
+                                : FailedPacket(status);
     answer[service::Calibrated::id.name] = id;
     Answer(answer);
   }
 
   // Alone on the GPU, where there is one, and on the lane.
   absl::Status CalibrateAgain() {
-    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(store().turn(), DeviceTurn::Kind::kAlone,
-                                                       TurnFor::kHealth, absl::Now() + kTurnWaitMax));
+    ASSIGN_OR_RETURN(const auto turn,
+                     DeviceTurn::Take(store().turn(), DeviceTurn::Kind::kAlone, absl::Now() + kTurnWaitMax));
     if (gpu_ != nullptr) {
       RETURN_IF_ERROR(ClearDevice([this] { return gpu_->AwaitDone(kRecoverySeconds).status(); },
                                   [this] { return gpu_->EndWaiting(); }, pool_.get()));
@@ -345,16 +327,11 @@ class RefereeProcess {
   }
 
   const int socket_;
-  const std::filesystem::path bin_directory_;
-  const std::filesystem::path share_directory_;
-  const std::filesystem::path python_;
+  const RefereeOptions options_;
   Lane lane_;
-  StartLaps start_laps_;
   TaskLimits limits_;
-  int num_tasks_max_ = 0;
   int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory
-  std::string gpu_uuid_;
-  std::unique_ptr<GpuStore> gpu_;  // null: this lane judges on its cores
+  std::unique_ptr<GpuStore> gpu_;                                  // null: this lane judges on its cores
   std::unique_ptr<MemoryWatch> memory_watch_;
   GpuClockReader clocks_;
   std::unique_ptr<Zygote> native_zygote_;
@@ -379,7 +356,8 @@ class RefereeProcess {
 absl::Status ServeReferee(int socket) {
   ASSIGN_OR_RETURN(const Packet start, ReceivePacket(socket));
   // Lives until the process exits: its threads may be in the midst of a call.
-  auto* const process = new RefereeProcess(socket, start.fields);
+  auto* const process =
+      new RefereeProcess(socket, Read(start.fields, service::Start::referee_options).get<RefereeOptions>());
   if (const absl::Status status = process->Start(); !status.ok()) {
     RETURN_IF_ERROR(SendPacket(socket, FailedPacket(status)));
     return status;

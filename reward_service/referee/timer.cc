@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -233,7 +232,6 @@ bool Timer::MayRepeatRound(const Sides& sides) const {
 }
 
 std::optional<cuda::ClockReading> Timer::ReadClocks() {
-  const InPhase phase(Phase::kClocks);
   absl::StatusOr<std::optional<cuda::ClockReading>> reading = device_->ReadClocks();
   if (reading.ok()) return *reading;
   clocks_failure_ = reading.status();
@@ -287,7 +285,6 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
 }
 
 absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, Batch sets) {
-  const InPhase phase(Phase::kReference);
   double repeat_us = 0;
   if (repeated != nullptr) {
     CallResult result = sides.reference->Repeat(*repeated);

@@ -5,13 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr size_t kTailBytesMax = 2048;
 // Threads that overwrite each other do not meet in every call: input sets are repeated, for as long as calls
 // take that are just not long.
 constexpr int kThreadedPasses = 5;
@@ -51,7 +49,6 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
     const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
     ASSIGN_OR_RETURN(verified->fault, CallOnAll(draws, &program));
   }
-  verified->output_tail = Escape(program.OutputTail(kTailBytesMax), kTailBytesMax);
   if (!verified->fault && verified->program == nullptr) verified->program = std::move(started.program);
   return absl::OkStatus();
 }

@@ -19,8 +19,6 @@ struct Verified {
   std::optional<Fault> fault;
   // Whether other parameters than those of its construction can be put into the candidate.
   bool takes_parameters = true;
-  // What it printed: the tail, escaped.
-  std::string output_tail;
   // Without a fault: the process that was right on the task's own inputs, which ends with this.
   std::unique_ptr<CheckedProgram> program = nullptr;
   // Of StartedProgram, of all processes.

@@ -17,7 +17,6 @@ constexpr char kRubricTables[] = "tables-v1";
 // What the tables look at: measurements, and of the text only whether it is a copy.
 struct RubricInputs {
   v1::Skill skill = v1::SKILL_GENERATE;
-  v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_CPP;
   v1::Timing timing;
   v1::Profile profile;
   v1::Credit credit;

@@ -35,7 +35,6 @@
 #include "reward_service/server/llm_judge_setup.h"
 #include "reward_service/server/options.h"
 #include "reward_service/server/page_door.h"
-#include "reward_service/server/read_ahead.h"
 #include "reward_service/server/reception.h"
 
 namespace warpsmith {
@@ -267,7 +266,6 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
   auto machinery = std::make_unique<Machinery>(options);
-  const ReadAhead libraries(TorchLibraries(GetBuildInfo().torch_dir));  // which all referees wait for
   ASSIGN_OR_RETURN(machinery->llm_judge,
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());

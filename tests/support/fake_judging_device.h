@@ -47,7 +47,6 @@ struct CandidateScript {
   bool takes_parameters = true;
   bool has_threads = false;
   double us = 10;  // of each call
-  std::string prints;
   // When it is timed, and when that is over.
   std::function<CallResult(int call)> timed_calls = Takes(60);
   std::function<absl::StatusOr<v1::Profile>(int process)> launches;
@@ -145,7 +144,6 @@ class FakeProgram : public CheckedProgram {
     if (!machine_->lost.ok()) return machine_->lost;
     return script_.has_threads;
   }
-  std::string OutputTail(size_t bytes_max) override { return script_.prints.substr(0, bytes_max); }
 
  private:
   std::optional<Fault> CallOnce() {

@@ -10,6 +10,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/base/memory_file.h"
 #include "reward_service/grading/grader.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
@@ -55,7 +56,7 @@ struct GraderBench {
   std::atomic<int> num_compiled{0};
   CompileStage::CompileNative compile = [](const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
     return absl::StatusOr<CompiledProgram>(program);
   };
   std::unique_ptr<CompileStage> compile_stage;

@@ -9,9 +9,8 @@
 
 namespace warpsmith {
 
-inline std::unique_ptr<DeviceTurn::Held> HoldTurn(DeviceTurn* turn, DeviceTurn::Kind kind,
-                                                  TurnFor what = TurnFor::kDrawing) {
-  auto held = DeviceTurn::Take(turn, kind, what, absl::Now() + absl::Seconds(120));
+inline std::unique_ptr<DeviceTurn::Held> HoldTurn(DeviceTurn* turn, DeviceTurn::Kind kind) {
+  auto held = DeviceTurn::Take(turn, kind, absl::Now() + absl::Seconds(120));
   WS_CHECK(held.ok()) << held.status().ToString();
   return *std::move(held);
 }

@@ -15,7 +15,6 @@
 //   "spins"       milliseconds of CPU time that an oracle takes to load its task; else 0
 //   "expected"    the number that fills the expected outputs, by style; "other": on other inputs; else 0
 //   "output"      the number that jails fill their outputs with; else 0
-//   "prints"      what candidates print before they are ready
 //   "has_thread"  candidates have a second thread, which sleeps
 //   "records"     the list that recording gives; else []
 //   "warm"        fields of the zygote's first packet that are other than usual

@@ -106,8 +106,7 @@ class Puppet {
         rights_(fork.fields),
         detail_(Read(fork.fields, zygote::Fork::role)),
         number_(number),
-        socket_(fork.descriptors[0].get()),
-        output_(fork.descriptors[1].get()) {}
+        socket_(fork.descriptors[0].get()) {}
 
   [[noreturn]] void Live() {
     Say(child::Hello::op, Make<child::Hello>());
@@ -187,10 +186,8 @@ class Puppet {
     if (form != jail::Begin::kEager) detail_ += " " + form;
     for (size_t i = 2; is_native_ && i < packet.descriptors.size(); ++i)
       outputs_.push_back(Map(packet.descriptors[i]));
-    if (detail_ != jail::Begin::kBaseline) {
-      const std::string text = script_.value("prints", "");
-      if (write(output_, text.data(), text.size()) < 0) _exit(1);
-      if (script_.value("has_thread", false)) std::thread([] { pause(); }).detach();
+    if (detail_ != jail::Begin::kBaseline && script_.value("has_thread", false)) {
+      std::thread([] { pause(); }).detach();
     }
     return Make<jail::Ready>({{jail::Ready::parameters_loaded, true}});
   }
@@ -243,7 +240,6 @@ class Puppet {
   std::string detail_;
   const int number_;
   const int socket_;
-  const int output_;
   // An oracle's:
   nlohmann::json loaded_;
   bool is_on_other_inputs_ = false;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/memory_file.h"
 #include "reward_service/server/reception.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
@@ -38,7 +39,7 @@ struct ReceptionFixture {
 
   static absl::StatusOr<CompiledProgram> CompileNothing(const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
     return program;
   }
 

@@ -12,7 +12,7 @@
 #include "core/base/build_info.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
-#include "reward_service/jail/shared_buffer.h"
+#include "core/base/memory_file.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/fake_gpu.h"
@@ -177,7 +177,7 @@ SealedRun RunNative(const UniqueFd& library, SealedOptions options) {
 }
 
 SealedRun RunPython(const std::string& source, const std::vector<int>& extensions, SealedOptions options) {
-  const auto text = SharedBuffer::SealedText(source);
+  const auto text = SealedMemoryFile(source);
   WS_CHECK(text.ok()) << text.status().ToString();
   Program program;
   program.kind = CandidateKind::kKernelBenchPython;

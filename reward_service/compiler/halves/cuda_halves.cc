@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "reward_service/compiler/halves/cuda_lexer.h"
 #include "reward_service/compiler/halves/cuda_text.h"
@@ -23,11 +24,6 @@ constexpr std::string_view kWordsOfArguments[] = {"bool", "char",  "double", "fa
 // Names are arguments of a command, which have an end.
 constexpr size_t kNameBytesMax = 1024;
 constexpr size_t kNamesMax = 256;
-
-template <typename List>
-bool Has(const List& list, std::string_view text) {
-  return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
 
 // "cuda.h" of `#include <cuda.h>`; empty for others, `#include NAME  // <cuda.h>` say.
 std::string_view HeaderOf(std::string_view line) {
@@ -134,7 +130,7 @@ class Splitter {
     const auto lexemes = LexCuda(line.substr(line.find("define") + 6));
     if (!lexemes || line.find("<<<") != line.npos || line.find("##") != line.npos) return Refuse();
     for (const CudaLexeme& lexeme : *lexemes) {
-      if (Has(kSpaces, lexeme.text) || kernels_.count(lexeme.text) > 0) return Refuse();
+      if (absl::c_linear_search(kSpaces, lexeme.text) || kernels_.count(lexeme.text) > 0) return Refuse();
     }
     ForBoth(line);
   }
@@ -204,7 +200,7 @@ class Splitter {
       if (has_arguments && !MeansOneThing(i + 1, behind)) return Refuse();
       const std::string name(text_.Text(i, behind));
       if (name.size() > kNameBytesMax || halves_.kernels.size() == kNamesMax) return Refuse();
-      if (!Has(halves_.kernels, name)) halves_.kernels.push_back(name);
+      if (!absl::c_linear_search(halves_.kernels, name)) halves_.kernels.push_back(name);
       if (text_.IsTriple(behind, "<")) {
         const size_t close = ConfigurationEnd(behind + 3);
         if (close >= end) return Refuse();
@@ -225,7 +221,8 @@ class Splitter {
       const CudaLexeme& lexeme = text_[i];
       const bool is_number = lexeme.text.front() >= '0' && lexeme.text.front() <= '9';
       if (lexeme.kind == CudaLexemeKind::kSign) continue;
-      if (lexeme.kind != CudaLexemeKind::kWord || !(is_number || Has(kWordsOfArguments, lexeme.text)))
+      if (lexeme.kind != CudaLexemeKind::kWord ||
+          !(is_number || absl::c_linear_search(kWordsOfArguments, lexeme.text)))
         return false;
     }
     return true;

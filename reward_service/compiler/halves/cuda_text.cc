@@ -1,7 +1,8 @@
 #include "reward_service/compiler/halves/cuda_text.h"
 
 #include <algorithm>
-#include <iterator>
+
+#include "absl/algorithm/container.h"
 
 namespace warpsmith {
 namespace {
@@ -10,11 +11,6 @@ constexpr std::string_view kKernelAttributes[] = {"__global__",       "__launch_
                                                   "__cluster_dims__", "__block_size__",    "__attribute__"};
 constexpr std::string_view kOtherAttributes[] = {"__align__", "alignas", "static_assert"};
 constexpr std::string_view kTypeWords[] = {"struct", "class", "union", "enum"};
-
-template <typename List>
-bool Has(const List& list, std::string_view text) {
-  return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
 
 bool Opens(const CudaLexeme& lexeme) { return lexeme.Is("(") || lexeme.Is("[") || lexeme.Is("{"); }
 bool Closes(const CudaLexeme& lexeme) { return lexeme.Is(")") || lexeme.Is("]") || lexeme.Is("}"); }
@@ -26,7 +22,7 @@ bool Touch(const CudaLexeme& left, const CudaLexeme& right) {
 
 }  // namespace
 
-bool IsKernelAttribute(std::string_view word) { return Has(kKernelAttributes, word); }
+bool IsKernelAttribute(std::string_view word) { return absl::c_linear_search(kKernelAttributes, word); }
 
 std::string_view DirectiveWord(std::string_view line) {
   line.remove_prefix(1);
@@ -112,7 +108,8 @@ std::optional<CudaItem> CudaText::ReadItem(size_t begin, size_t end) const {
     const CudaLexeme& lexeme = all_[i];
     if (lexeme.kind == CudaLexemeKind::kDirective) return std::nullopt;
     if (lexeme.kind == CudaLexemeKind::kWord) {
-      if (Has(kTypeWords, lexeme.text) && (is_first || item.Has("typedef"))) item.is_type = true;
+      if (absl::c_linear_search(kTypeWords, lexeme.text) && (is_first || item.Has("typedef")))
+        item.is_type = true;
       item.words.insert(lexeme.text);
     }
     if (lexeme.Is("=") && !item.Has("operator")) item.has_value = true;
@@ -135,7 +132,7 @@ bool CudaText::HasSign(const CudaItem& item, std::string_view signs) const {
 
 bool CudaText::IsAttribute(size_t parenthesis) const {
   const std::string_view before = all_[parenthesis - 1].text;
-  return IsKernelAttribute(before) || Has(kOtherAttributes, before);
+  return IsKernelAttribute(before) || absl::c_linear_search(kOtherAttributes, before);
 }
 
 bool CudaText::HasOnlyPragmas(const CudaItem& item) const {

@@ -1,7 +1,6 @@
 #include "reward_service/compiler/halves/half_headers.h"
 
-#include <algorithm>
-#include <iterator>
+#include "absl/algorithm/container.h"
 
 namespace warpsmith {
 namespace {
@@ -55,19 +54,16 @@ constexpr std::string_view kOfBoth[] = {"cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.
 constexpr std::string_view kStdint[] = {"stdint.h", "cstdint", "dlpack/dlpack.h"};
 constexpr std::string_view kFloat[] = {"float.h", "cfloat"};
 
-template <typename List>
-bool Has(const List& list, std::string_view name) {
-  return std::find(std::begin(list), std::end(list), name) != std::end(list);
-}
-
 }  // namespace
 
 std::optional<HalfHeader> FindHalfHeader(std::string_view name) {
-  if (Has(kStdint, name)) return HalfHeader{.is_hosts = true, .device_line = "#include \"native_stdint.h\""};
-  if (Has(kFloat, name)) return HalfHeader{.is_hosts = true, .device_line = "#include \"native_float.h\""};
-  if (Has(kOfHost, name)) return HalfHeader{.is_hosts = true};
-  if (Has(kOfDevice, name)) return HalfHeader{.is_devices = true};
-  if (Has(kOfBoth, name)) return HalfHeader{.is_hosts = true, .is_devices = true};
+  if (absl::c_linear_search(kStdint, name))
+    return HalfHeader{.is_hosts = true, .device_line = "#include \"native_stdint.h\""};
+  if (absl::c_linear_search(kFloat, name))
+    return HalfHeader{.is_hosts = true, .device_line = "#include \"native_float.h\""};
+  if (absl::c_linear_search(kOfHost, name)) return HalfHeader{.is_hosts = true};
+  if (absl::c_linear_search(kOfDevice, name)) return HalfHeader{.is_devices = true};
+  if (absl::c_linear_search(kOfBoth, name)) return HalfHeader{.is_hosts = true, .is_devices = true};
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_cache.h"
 #include "reward_service/compiler/toolchain.h"
@@ -78,7 +79,7 @@ absl::StatusOr<CompiledProgram> TritonCompiler::Compile(std::string_view kernels
   std::vector<Cubin> cubins;
   if (result.succeeded()) {
     ASSIGN_OR_RETURN(const std::string bytes,
-                     ReadMemfd(result.outputs[1].get(), options_.limits.library_bytes_max));
+                     ReadMemoryFile(result.outputs[1].get(), options_.limits.library_bytes_max));
     cubins = ParseCubins(bytes);
   }
   CompiledProgram program = ProgramOf(std::move(result));

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/cubin/cubin.h"
-#include "reward_service/jail/shared_buffer.h"
 
 namespace warpsmith {
 namespace {
@@ -18,10 +18,10 @@ absl::StatusOr<std::vector<UniqueFd>> EmptiedLibraries(const JudgeRequest& reque
   const bool is_native = request.kind == CandidateKind::kNative;
   std::vector<UniqueFd> emptied;
   for (const int fd : is_native ? std::vector{request.library_fd} : request.extension_fds) {
-    absl::StatusOr<std::string> bytes = SharedBuffer::ReadText(fd, kLibraryBytesMax);
+    absl::StatusOr<std::string> bytes = ReadMemoryFile(fd, kLibraryBytesMax);
     if (!bytes.ok()) return absl::InternalError(bytes.status().message());  // and no task's fault
     EmptyKernels(&*bytes);
-    ASSIGN_OR_RETURN(UniqueFd library, SharedBuffer::SealedText(*bytes));
+    ASSIGN_OR_RETURN(UniqueFd library, SealedMemoryFile(*bytes));
     emptied.push_back(std::move(library));
   }
   return emptied;

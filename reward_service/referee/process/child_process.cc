@@ -31,7 +31,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr size_t kTailBytesMax = 4096;
 constexpr int kDrainReadsMax = 64;
 constexpr int kEndTimeoutMs = 1000;
 constexpr int kEndTimeoutMsMax = 60'000;
@@ -322,16 +321,8 @@ Ending ChildProcess::AwaitEnd() {
 void ChildProcess::DrainOutput() {
   char buffer[4096];
   for (int i = 0; i < kDrainReadsMax; ++i) {
-    const ssize_t n = read(output_.get(), buffer, sizeof(buffer));
-    if (n <= 0) return;
-    tail_.append(buffer, static_cast<size_t>(n));
-    if (tail_.size() > kTailBytesMax) tail_.erase(0, tail_.size() - kTailBytesMax);
+    if (read(output_.get(), buffer, sizeof(buffer)) <= 0) return;
   }
-}
-
-std::string ChildProcess::OutputTail(size_t bytes_max) {
-  DrainOutput();
-  return tail_.size() > bytes_max ? tail_.substr(tail_.size() - bytes_max) : tail_;
 }
 
 absl::Status ChildProcess::CheckCode() const {

@@ -112,15 +112,13 @@ class ChildProcess {
   // libraries. FAILED_PRECONDITION names what is not.
   absl::Status CheckCode() const;
 
-  // Last `bytes_max` of what it printed so far. Never blocks.
-  std::string OutputTail(size_t bytes_max);
-
   pid_t pid() const { return pid_; }
   int num_threads() const;          // that it has now; 0 when it is gone
   int64_t anonymous_bytes() const;  // in memory now, of no file; 0 when it is gone
   double cpu_seconds() const;       // that it has used; infinite when it is gone
 
  private:
+  // Makes room in the pipe for what it prints next. Never blocks.
   void DrainOutput();
   // Until `reached` is, or there is an answer to receive; false where neither came by the deadline.
   bool AwaitAtLine(absl::Time deadline, absl::FunctionRef<bool()> reached) const;
@@ -129,7 +127,6 @@ class ChildProcess {
   UniqueFd output_;
   std::shared_ptr<const PermittedCode> code_;
   std::shared_ptr<Reaper> reaper_;
-  std::string tail_;
   pid_t pid_ = -1;
   absl::Status hello_;  // what AwaitHello() found once it knew the process
   bool stopped_ = false;

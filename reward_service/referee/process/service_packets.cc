@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/request_json.h"
 
 namespace warpsmith {
@@ -13,7 +13,7 @@ namespace warpsmith {
 absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
   if (packet.descriptors.empty()) return absl::InternalError("a request without its task");
   ASSIGN_OR_RETURN(std::string source,
-                   SharedBuffer::ReadText(packet.descriptors[0].get(), service::Judge::kSourceBytesMax));
+                   ReadMemoryFile(packet.descriptors[0].get(), service::Judge::kSourceBytesMax));
   return TaskSource{Read(packet.fields, service::Judge::key), std::move(source)};
 }
 
@@ -28,12 +28,12 @@ absl::StatusOr<JudgeRequest> ReadJudgeRequest(const Packet& packet) {
     request.library_fd = packet.descriptors[1].get();
   } else {
     ASSIGN_OR_RETURN(request.source,
-                     SharedBuffer::ReadText(packet.descriptors[1].get(), service::Judge::kSourceBytesMax));
+                     ReadMemoryFile(packet.descriptors[1].get(), service::Judge::kSourceBytesMax));
   }
   for (size_t i = 2; i < packet.descriptors.size(); ++i)
     request.extension_fds.push_back(packet.descriptors[i].get());
-  request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
-  request.timing = TimingFromJson(Read(packet.fields, Message::timing));
+  request.limits = Read(packet.fields, Message::limits).get<JudgeLimits>();
+  request.timing = Read(packet.fields, Message::timing).get<TimingEffort>();
   request.with_blas = Read(packet.fields, Message::with_blas);
   request.with_torch = Read(packet.fields, Message::with_torch);
   request.with_streams = Read(packet.fields, Message::with_streams);

@@ -239,13 +239,13 @@ absl::Status Zygote::CollectAnswers() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& rights, ContextFor what) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& rights) {
   absl::MutexLock lock(&mutex_);
-  return ForkLocked(rights, what);
+  return ForkLocked(rights);
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights, Spares spares,
-                                                                    ContextFor what) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights,
+                                                                    Spares spares) {
   SparesOfKind unused;  // which end without the lock: that takes a while
   absl::MutexLock lock(&mutex_);
   const auto same = std::find_if(spares_.begin(), spares_.end(),
@@ -258,18 +258,16 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildR
   spares_.push_front(std::move(of_kind));
   if (spares_.size() > kSpareKinds) {
     unused = std::move(spares_.back());
-    Count(unused.rights, ContextFor::kUnused, unused.children.size());
     spares_.pop_back();
   }
   auto& children = spares_.front().children;
   const size_t num_wanted = spares == Spares::kUsedUp ? 1 : rights.gpu ? kSparesOnGpu + 1 : kSpares + 1;
   while (children.empty() || children.size() + spares_.front().num_awaited < num_wanted) {
-    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights, ContextFor::kSpare));
+    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
     children.push_back(std::move(spare));
   }
   std::unique_ptr<ChildProcess> child = std::move(children.front());
   children.pop_front();
-  Count(rights, what);
   return child;
 }
 
@@ -336,7 +334,6 @@ std::unique_ptr<ChildProcess> Zygote::TakeUnready(const ChildRights* only, Child
 void Zygote::PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rights) {
   absl::MutexLock lock(&mutex_);
   SparesOfKind* const kind = FindSpares(rights);
-  if (kind == nullptr || child == nullptr) Count(rights, ContextFor::kUnused);
   if (kind == nullptr) return;  // another kind has taken its place
   if (kind->num_awaited > 0) --kind->num_awaited;
   if (child == nullptr) return;
@@ -345,24 +342,17 @@ void Zygote::PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rig
   kind->children.insert(unready, std::move(child));
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights,
-                                                                        ContextFor what) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights) {
   std::deque<SparesOfKind> unused;
   {
     absl::MutexLock lock(&mutex_);
     unused.swap(spares_);
-    for (const SparesOfKind& kind : unused) Count(kind.rights, ContextFor::kUnused, kind.children.size());
   }
   unused.clear();  // without the lock: their ends take a while
-  return Fork(rights, what);
+  return Fork(rights);
 }
 
-void Zygote::Count(const ChildRights& rights, ContextFor what, size_t number) {
-  if (!rights.gpu) return;
-  for (size_t i = 0; i < number; ++i) contexts_.Add(what);
-}
-
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRights& rights, ContextFor what) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRights& rights) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   const int on = 1;
   if (setsockopt(pair.first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
@@ -391,7 +381,6 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                   {Fork::records, rights.records}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
-  Count(rights, what);
   return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader),
                                         rights.copies ? code_with_copies_ : code_, reaper_);
 }

@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/referee/process/child_process.h"
-#include "reward_service/referee/process/context_counts.h"
 #include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
@@ -91,18 +90,14 @@ class Zygote {
                                                    int num_threads, const std::optional<GpuAccess>& gpu,
                                                    Products products = Products::kWithheld);
 
-  // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it. One with a GPU is
-  // counted for `what`.
-  absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights,
-                                                     ContextFor what = ContextFor::kOther)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As Fork(), but gives a child that was asked for earlier where one has the same rights, and where spares are
   // refilled asks for the next: on the average nobody waits. Keeps some for each of the two kinds of rights that were
   // used last.
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights,
-                                                              Spares spares = Spares::kRefilled,
-                                                              ContextFor what = ContextFor::kOther)
+                                                              Spares spares = Spares::kRefilled)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns when one with these rights has entered its jail, if any was asked for: ForkWithSpare() gives it without a
   // wait. At the latest by `deadline`.
@@ -112,12 +107,8 @@ class Zygote {
   // not, is ended.
   void AwaitSpares(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   // As Fork(), after the end of all children that were asked for earlier and that nobody has been given.
-  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithoutSpares(const ChildRights& rights,
-                                                                  ContextFor what = ContextFor::kOther)
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithoutSpares(const ChildRights& rights)
       ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Of children with a GPU.
-  ContextCounts& contexts() { return contexts_; }
 
   const std::string& torch_version() const { return torch_version_; }
   // That programs with a GPU can import; empty where there is none.
@@ -129,9 +120,8 @@ class Zygote {
   friend struct WarmingZygote;
   Zygote(SandboxedProcess process, UniqueFd socket)
       : process_(std::move(process)), socket_(std::move(socket)) {}
-  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkLocked(const ChildRights& rights, ContextFor what)
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkLocked(const ChildRights& rights)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Count(const ChildRights& rights, ContextFor what, size_t number = 1);
   absl::Status CollectAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   SandboxedProcess process_;
@@ -139,7 +129,6 @@ class Zygote {
   std::shared_ptr<const PermittedCode> code_;
   std::shared_ptr<const PermittedCode> code_with_copies_;
   const std::shared_ptr<Reaper> reaper_ = std::make_shared<Reaper>();
-  ContextCounts contexts_;
   std::string torch_version_;
   std::string triton_version_;
   std::string torch_cpu_capability_;

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "reward_service/sandbox/confinement.h"
-#include "reward_service/sandbox/mapped_code.h"
 
 namespace warpsmith {
 namespace {
@@ -85,23 +84,19 @@ int EncodedBits(int map, int prefix, uint8_t opcode, int length) {
 CodeOrigin OriginOfPath(absl::string_view path) {
   if (absl::StartsWith(path, kOwnFolder)) return CodeOrigin::kOwn;
   if (path == "[vdso]" || path == "[vsyscall]") return CodeOrigin::kLibc;
-  if (path.empty() || path[0] != '/' || absl::StartsWith(path, "/memfd:")) return CodeOrigin::kBlas;
-  const size_t slash = path.rfind('/');
-  const absl::string_view name = path.substr(slash + 1);
-  if (ContainsAny(name, {"blas", "libmkl", "lapack", "libcublas", "libdnnl", "libatlas"}))
-    return CodeOrigin::kBlas;
+  if (path.empty() || path[0] != '/' || absl::StartsWith(path, "/memfd:")) return CodeOrigin::kLibrary;
+  const absl::string_view name = path.substr(path.rfind('/') + 1);
   // Sizes and addresses of tensors: a loop that asks for them at every element has others do no work of its.
   if (ContainsAny(name, {"libc10", "libwarpsmith_facade"})) return CodeOrigin::kOther;
-  if (ContainsAny(name, {"libtorch", "libshm", "_C.cpython"}) || absl::StrContains(path, "/torch/")) {
-    return absl::StrContains(name, "libgomp") ? CodeOrigin::kLibc : CodeOrigin::kTorch;
-  }
   if (absl::StartsWith(name, "libmvec")) return CodeOrigin::kVectorMath;
   for (const char* prefix :
        {"libc.", "libc-", "libm.", "libm-", "libstdc++", "libgomp", "libgcc_s", "ld-linux"}) {
     if (absl::StartsWith(name, prefix)) return CodeOrigin::kLibc;
   }
-  // NumPy and the like: what they compute is no more the candidate's than what BLAS does.
-  if (ContainsAny(path, {"/site-packages/", "/dist-packages/"})) return CodeOrigin::kBlas;
+  if (ContainsAny(path, {"blas", "libmkl", "lapack", "libdnnl", "libatlas", "libtorch", "libshm",
+                         "_C.cpython", "/torch/", "/site-packages/", "/dist-packages/"})) {
+    return CodeOrigin::kLibrary;
+  }
   return CodeOrigin::kOther;
 }
 
@@ -109,13 +104,7 @@ CodeMap CodeMap::Read(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/maps"));
   std::stringstream text;
   text << file.rdbuf();
-  CodeMap map = Parse(text.str());
-  for (Range& range : map.ranges_) {
-    if (range.origin != CodeOrigin::kOwn) continue;
-    const std::vector<MappedCode> mapping = {{.start = range.start, .end = range.end}};
-    if (FindWritten(pid, mapping) != nullptr) range.origin = CodeOrigin::kBlas;
-  }
-  return map;
+  return Parse(text.str());
 }
 
 CodeMap CodeMap::Parse(absl::string_view maps) {
@@ -133,22 +122,13 @@ CodeMap CodeMap::Parse(absl::string_view maps) {
   return map;
 }
 
-const CodeMap::Range* CodeMap::Find(uint64_t address) const {
-  const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), address,
-                                      [](uint64_t value, const Range& range) { return value < range.start; });
-  if (after == ranges_.begin()) return nullptr;
-  const Range& range = *std::prev(after);
-  return address < range.end ? &range : nullptr;
-}
-
 CodeOrigin CodeMap::OriginOf(uint64_t address) const {
   if (address >= kKernelStart) return CodeOrigin::kKernel;
-  const Range* const range = Find(address);
-  return range == nullptr ? CodeOrigin::kOther : range->origin;
-}
-
-CodeOrigin CodeMap::OriginOfInstruction(uint64_t address) const {
-  return address < kKernelStart && Find(address) == nullptr ? CodeOrigin::kBlas : OriginOf(address);
+  const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                                      [](uint64_t value, const Range& range) { return value < range.start; });
+  if (after == ranges_.begin()) return CodeOrigin::kOther;
+  const Range& range = *std::prev(after);
+  return address < range.end ? range.origin : CodeOrigin::kOther;
 }
 
 int VectorBits(const std::array<uint8_t, 16>& bytes) {

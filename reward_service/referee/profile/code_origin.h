@@ -13,12 +13,12 @@
 
 namespace warpsmith {
 
-enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kVectorMath, kKernel, kOther };
-constexpr int kNumCodeOrigins = 7;
+enum class CodeOrigin { kOwn, kLibrary, kLibc, kVectorMath, kKernel, kOther };
+constexpr int kNumCodeOrigins = 6;
 
 // By the file that an executable mapping comes from. Own is what was compiled from the candidate's source, in
-// the folder where nothing else can be; BLAS covers libraries of Python packages other than Torch, and code
-// that was made or brought along at run time, in memory of no file or in files elsewhere; libc covers the C,
+// the folder where nothing else can be; libraries are BLAS and those of Python packages, with code that was
+// made or brought along at run time, in memory of no file or in files elsewhere; libc covers the C,
 // C++, mathematics and OpenMP libraries; vector math is libmvec, whose functions take vectors, so that only code with
 // vectors calls them; other is the interpreter, the jail's runner, and what only leads to
 // tensors.
@@ -27,7 +27,7 @@ CodeOrigin OriginOfPath(absl::string_view path);
 // The executable mappings of a process at one moment.
 class CodeMap {
  public:
-  // Empty when the process is gone. A mapping of own code that was written to is no longer own.
+  // Empty when the process is gone.
   static CodeMap Read(pid_t pid);
   // From the text of /proc/PID/maps.
   static CodeMap Parse(absl::string_view maps);
@@ -35,17 +35,12 @@ class CodeMap {
   // Other, where nothing lies: a word of a stack need not be an address.
   CodeOrigin OriginOf(uint64_t address) const;
 
-  // Of what was executed there before the moment: code that was taken away since is nobody's own.
-  CodeOrigin OriginOfInstruction(uint64_t address) const;
-
  private:
   struct Range {
     uint64_t start;
     uint64_t end;
     CodeOrigin origin;
   };
-  const Range* Find(uint64_t address) const;  // null where nothing executable lies
-
   std::vector<Range> ranges_;  // sorted
 };
 

@@ -90,10 +90,10 @@ class Sample {
   // Whose work it is. User code that the kernel works for is at the saved instruction pointer; a function of
   // the C library works for the first return address of somebody else's on the stack.
   CodeOrigin Origin(const CodeMap& map) const {
-    const CodeOrigin here = map.OriginOfInstruction(address());
+    const CodeOrigin here = map.OriginOf(address());
     const bool is_library = here == CodeOrigin::kLibc || here == CodeOrigin::kVectorMath;
     if ((!is_library && here != CodeOrigin::kKernel) || words_.size() < 5 || words_[1] == 0) return here;
-    const CodeOrigin user = map.OriginOfInstruction(words_[3]);
+    const CodeOrigin user = map.OriginOf(words_[3]);
     if (IsSomebody(user)) return user;
     // Memory that the C library asks for or gives back: both sides need it, whoever calls.
     if (here == CodeOrigin::kKernel) return here;
@@ -106,7 +106,7 @@ class Sample {
 
  private:
   static bool IsSomebody(CodeOrigin origin) {
-    return origin == CodeOrigin::kOwn || origin == CodeOrigin::kTorch || origin == CodeOrigin::kBlas;
+    return origin == CodeOrigin::kOwn || origin == CodeOrigin::kLibrary;
   }
 
   const std::vector<uint64_t>& words_;
@@ -161,7 +161,7 @@ void ProfileSampler::Collect() {
   for (Ring& ring : rings_) all_seen &= Read(ring, map, tally);
   Detach();
   const auto counted = [&](CodeOrigin origin) -> int& { return tally.counts[static_cast<size_t>(origin)]; };
-  if (!all_seen) counted(CodeOrigin::kBlas) += std::exchange(counted(CodeOrigin::kOwn), 0);
+  if (!all_seen) counted(CodeOrigin::kLibrary) += std::exchange(counted(CodeOrigin::kOwn), 0);
   std::error_code error;
   int threads = 0;
   for (const auto& entry :

@@ -265,7 +265,7 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeDraws(const std::vector<DrawRequest
   }
   const FewAtATime::Held place(on_device_->store().drawing());
   step_deadline_ += place.waited();
-  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kDrawing));
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn());
   const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
   if (absl::IsResourceExhausted(answers.status())) return answers.status();
   if (!answers.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");

@@ -153,7 +153,7 @@ class PreparedTask {
     return std::min(absl::Now() + limits_.answer_time_max, step_deadline_);
   }
   // What the step waits for the device is no part of its time.
-  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TakeTurn(TurnFor what);
+  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TakeTurn();
   // What comes of `work`, alone where it failed beside others: for other outcomes than that none is the task's fault.
   // RESOURCE_EXHAUSTED: memory was wanting that others keep.
   absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work);

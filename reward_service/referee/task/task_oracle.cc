@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/memory_file.h"
 #include "core/base/status_macros.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/task/prepared_task.h"
 #include "reward_service/referee/task/room_on_device.h"
@@ -44,8 +44,8 @@ bool SetsTolerances(const nlohmann::json& request) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn(TurnFor what) {
-  ASSIGN_OR_RETURN(auto turn, turns_.Take(what));
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn() {
+  ASSIGN_OR_RETURN(auto turn, turns_.Take());
   step_deadline_ += turn->waited();
   return turn;
 }
@@ -133,8 +133,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
                                                .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                                .cpu_seconds_max = started_cpu_seconds_max_,
                                                .num_threads = num_threads_,
-                                               .gpu = on_device_->turn() != nullptr},
-                                              ContextFor::kOracle));
+                                               .gpu = on_device_->turn() != nullptr}));
   RETURN_IF_ERROR(oracle->AwaitHello(absl::Now() + limits_.answer_time_max));
   return oracle;
 }
@@ -142,13 +141,13 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
 absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   // Made once: whoever times the reference has its descriptor.
   if (!source_fd_.valid()) {
-    ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
+    ASSIGN_OR_RETURN(source_fd_, SealedMemoryFile(source_.reference_source));
   }
   // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet. Who has the
   // turn may also have all memory of the device.
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = StartOracle();
   turns_.Begin();
-  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kLoading));
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn());
   oracle_ended_ = false;
   if (!started.ok() && on_device_->turn() != nullptr) {
     RoomOnDevice room(on_device_.get(), step_deadline_);
@@ -203,7 +202,7 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
 
 void PreparedTask::CloseOracle() {
   // The end of a context is work for a GPU, too. It ends without a turn that does not come.
-  const auto turn = TakeTurn(TurnFor::kEnding);
+  const auto turn = TakeTurn();
   if (!turn.ok()) LogWarning(turn.status().ToString());
   oracle_.reset();
   input_window_.reset();

@@ -15,15 +15,15 @@ constexpr int kClearedMax = 8;
 }  // namespace
 
 std::unique_ptr<DeviceTurn::Held> TurnToEnd(DeviceTurn* turn) {
-  auto held = DeviceTurn::Take(turn, DeviceTurn::Kind::kShared, TurnFor::kEnding, absl::Now() + kTurnWaitMax);
+  auto held = DeviceTurn::Take(turn, DeviceTurn::Kind::kShared, absl::Now() + kTurnWaitMax);
   if (held.ok()) return *std::move(held);
   LogWarning(held.status().ToString());
   return nullptr;
 }
 
-absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TaskTurns::Take(TurnFor what) {
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TaskTurns::Take() {
   const auto kind = IsAlone() ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-  ASSIGN_OR_RETURN(auto turn, DeviceTurn::Take(turn_, kind, what, absl::Now() + kTurnWaitMax));
+  ASSIGN_OR_RETURN(auto turn, DeviceTurn::Take(turn_, kind, absl::Now() + kTurnWaitMax));
   has_shared_ |= turn->is_shared();
   return turn;
 }

@@ -26,7 +26,7 @@ class TaskTurns {
       : turn_(turn), is_always_alone_(is_always_alone || turn == nullptr) {}
 
   // With others unless the task has to be alone. DEADLINE_EXCEEDED after kTurnWaitMax.
-  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> Take(TurnFor what);
+  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> Take();
   // Whether others had the device, too, since Begin(): of an oracle's life.
   bool has_shared() const { return has_shared_; }
   void Begin() { has_shared_ = false; }

@@ -4,36 +4,29 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "prepare", "time",   "health",
-                                                          "load",   "draw",    "record", "end"};
 
 // Each begins where the one before has ended; before the first all must end who share.
 constexpr int kAloneInRowMax = 3;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> DeviceTurn::Take(DeviceTurn* turn, Kind kind, TurnFor what,
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> DeviceTurn::Take(DeviceTurn* turn, Kind kind,
                                                                    absl::Time deadline) {
   const absl::Time asked = absl::Now();
-  const InPhase phase(Phase::kTurn);
   if (turn != nullptr && !turn->Lock(kind, deadline)) {
-    return absl::DeadlineExceededError(absl::StrFormat("the device's turn to %s did not come within %.1f s",
-                                                       kNames.at(static_cast<size_t>(what)),
+    return absl::DeadlineExceededError(absl::StrFormat("the device's turn did not come within %.1f s",
                                                        absl::ToDoubleSeconds(absl::Now() - asked)));
   }
-  return absl::WrapUnique(new Held(turn, kind, what, asked));
+  return absl::WrapUnique(new Held(turn, kind, absl::Now() - asked));
 }
 
 DeviceTurn::Held::~Held() {
-  if (turn_ != nullptr) turn_->Unlock(kind_, what_, {1, waited(), absl::Now() - since_});
+  if (turn_ != nullptr) turn_->Unlock(kind_);
 }
 
 bool DeviceTurn::Lock(Kind kind, absl::Time deadline) {
@@ -75,12 +68,8 @@ void DeviceTurn::LetSharersIn() {
   num_alone_in_row_ = 0;
 }
 
-void DeviceTurn::Unlock(Kind kind, TurnFor what, const Use& use) {
+void DeviceTurn::Unlock(Kind kind) {
   absl::MutexLock lock(&mutex_);
-  Use& sum = uses_.at(static_cast<size_t>(what));
-  sum.num_turns += use.num_turns;
-  sum.waited += use.waited;
-  sum.held += use.held;
   if (kind == Kind::kShared) {
     --num_sharing_;
     return;
@@ -95,19 +84,6 @@ bool DeviceTurn::AwaitCompany(absl::Time deadline) const {
   absl::MutexLock lock(&mutex_);
   const auto has_company = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_sharing_ > 1; };
   return mutex_.AwaitWithDeadline(absl::Condition(&has_company), deadline);
-}
-
-std::string DeviceTurn::TakeReport() {
-  absl::MutexLock lock(&mutex_);
-  std::string report;
-  for (size_t i = 0; i < kNumTurnsFor; ++i) {
-    const Use use = std::exchange(uses_.at(i), {});
-    if (use.num_turns == 0) continue;
-    absl::StrAppend(&report, report.empty() ? "" : ", ", kNames.at(i), " ", use.num_turns,
-                    absl::StrFormat(" (%.2f + %.2f s)", absl::ToDoubleSeconds(use.waited),
-                                    absl::ToDoubleSeconds(use.held)));
-  }
-  return report;
 }
 
 }  // namespace warpsmith

@@ -2,12 +2,9 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_DEVICE_TURN_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_DEVICE_TURN_H_
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -16,10 +13,6 @@
 #include "absl/time/time.h"
 
 namespace warpsmith {
-
-// What somebody computes for, in reports.
-enum class TurnFor { kVerifying, kPreparing, kTiming, kHealth, kLoading, kDrawing, kRecording, kEnding };
-inline constexpr size_t kNumTurnsFor = 8;
 
 // Longest wait of those who have no deadline of their own: more than all take who may be before them.
 inline constexpr absl::Duration kTurnWaitMax = absl::Minutes(10);
@@ -38,25 +31,21 @@ class DeviceTurn {
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
 
-    absl::Duration waited() const { return since_ - asked_; }
+    absl::Duration waited() const { return waited_; }
     bool is_shared() const { return kind_ == Kind::kShared; }
 
    private:
     friend class DeviceTurn;
-    Held(DeviceTurn* turn, Kind kind, TurnFor what, absl::Time asked)
-        : turn_(turn), kind_(kind), what_(what), asked_(asked), since_(absl::Now()) {}
+    Held(DeviceTurn* turn, Kind kind, absl::Duration waited) : turn_(turn), kind_(kind), waited_(waited) {}
 
     DeviceTurn* const turn_;
     const Kind kind_;
-    const TurnFor what_;
-    const absl::Time asked_;
-    const absl::Time since_;
+    const absl::Duration waited_;
   };
 
   // Waits for it, until `deadline` at most: DEADLINE_EXCEEDED, and then others go on as if nobody had asked. A turn
   // that is free, or null, is had after the deadline, too.
-  static absl::StatusOr<std::unique_ptr<Held>> Take(DeviceTurn* turn, Kind kind, TurnFor what,
-                                                    absl::Time deadline);
+  static absl::StatusOr<std::unique_ptr<Held>> Take(DeviceTurn* turn, Kind kind, absl::Time deadline);
 
   // Whether somebody has it who shares it: nobody can tell then whose work the device does.
   bool is_shared() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -67,22 +56,13 @@ class DeviceTurn {
   // Whether several share it, at the latest by `deadline`.
   bool AwaitCompany(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Seconds waited for and held since the last report, by what for; empty where nobody had a turn. One line.
-  std::string TakeReport() ABSL_LOCKS_EXCLUDED(mutex_);
-
  private:
-  struct Use {
-    int num_turns = 0;
-    absl::Duration waited;
-    absl::Duration held;
-  };
-
   // Whether it was had by then.
   bool Lock(Kind kind, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   bool LockAlone(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool LockShared(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetSharersIn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unlock(Kind kind, TurnFor what, const Use& use) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Unlock(Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   // Those who wait to be alone, by numbers that are given once, in the order in which they asked.
@@ -93,7 +73,6 @@ class DeviceTurn {
   int num_sharing_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_waiting_to_share_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t num_let_in_ ABSL_GUARDED_BY(mutex_) = 0;  // how often those who waited to share were, all at once
-  std::array<Use, kNumTurnsFor> uses_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace warpsmith

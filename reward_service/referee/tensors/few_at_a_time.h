@@ -30,7 +30,6 @@ class FewAtATime {
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
-    bool has_it() const { return has_it_; }
     absl::Duration waited() const { return waited_; }
 
    private:

@@ -5,7 +5,6 @@
 #include "absl/time/time.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/tensors/gpu_store.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -47,7 +46,6 @@ absl::StatusOr<double> GpuStore::GiveLateWords() {
 }
 
 absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
-  const InPhase phase(Phase::kIdle);
   if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
   absl::MutexLock lock(&mutex_);
   absl::Status status = context_->Enter();
@@ -70,7 +68,6 @@ void GpuStore::Settle() {
 
 void GpuStore::MakeCold() {
   if (turn_.is_shared()) return;
-  const InPhase phase(Phase::kCold);
   Do([this] {
     context_->ResetPersistingCache();
     return cache_filler_->Fill(0, 0, cache_filler_->num_bytes());

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/counter_random.h"
 #include "core/base/file.h"
+#include "core/base/memory_file.h"
 #include "core/base/sha256.h"
 #include "tests/support/catch.h"
 #include "tests/support/run_together.h"
@@ -22,13 +23,15 @@ const std::atomic<bool> kWanted{false};
 
 CompiledProgram Program(const std::string& bytes) {
   CompiledProgram program;
-  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", bytes));
+  program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile(bytes));
   program.library_bytes = static_cast<int64_t>(bytes.size());
   program.diagnostics = "1:1: warning: w\n";
   return program;
 }
 
-std::string BytesOf(const CompiledProgram& program) { return *ReadMemfd(program.library->get(), 1 << 20); }
+std::string BytesOf(const CompiledProgram& program) {
+  return *ReadMemoryFile(program.library->get(), 1 << 20);
+}
 
 TEST_CASE("what was compiled once is not compiled again") {
   CompileCache cache({});

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "core/base/memory_file.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/sandbox/confinement.h"
 #include "tests/support/catch.h"
@@ -68,7 +69,7 @@ TEST_CASE("a prelude changes no byte of the library") {
   const CompiledProgram with = CompileOrFail(*compiler, first);
   REQUIRE(without.succeeded());
   REQUIRE(with.succeeded());
-  CHECK(*ReadMemfd(without.library->get(), 1 << 24) == *ReadMemfd(with.library->get(), 1 << 24));
+  CHECK(*ReadMemoryFile(without.library->get(), 1 << 24) == *ReadMemoryFile(with.library->get(), 1 << 24));
 }
 
 TEST_CASE("a folder that takes no preludes costs time, not programs") {

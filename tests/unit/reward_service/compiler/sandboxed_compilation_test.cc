@@ -5,6 +5,7 @@
 #include <atomic>
 #include <vector>
 
+#include "core/base/memory_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/run_together.h"
 
@@ -39,7 +40,7 @@ TEST_CASE("a compilation ends at its limit of time, whatever the compiler does, 
 }
 
 TEST_CASE("files go in beside the source, and all outputs come out in their order") {
-  const UniqueFd more = *SealedMemfd("more", "more ");
+  const UniqueFd more = *SealedMemoryFile("more ");
   char begin[4];
   REQUIRE(read(more.get(), begin, sizeof(begin)) == 4);  // where a descriptor stands does not matter
   const Compilation compilation{
@@ -52,8 +53,8 @@ TEST_CASE("files go in beside the source, and all outputs come out in their orde
   REQUIRE(result.ok());
   INFO(result->diagnostics);
   REQUIRE(result->outputs.size() == 2);
-  CHECK(*ReadMemfd(result->outputs[0].get(), 100) == "text");
-  CHECK(*ReadMemfd(result->outputs[1].get(), 100) == "more text");
+  CHECK(*ReadMemoryFile(result->outputs[0].get(), 100) == "text");
+  CHECK(*ReadMemoryFile(result->outputs[1].get(), 100) == "more text");
 }
 
 TEST_CASE("a compilation that makes only some of its outputs is refused") {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/memory_file.h"
 #include "reward_service/compiler/cuda_compiler.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "tests/support/catch.h"
@@ -33,9 +34,9 @@ TEST_CASE("a program that may use cuBLAS and cuDNN is linked to their names, and
   REQUIRE(program.ok());
   INFO(program->diagnostics);
   REQUIRE(program->succeeded());
-  const absl::StatusOr<std::string> with = ReadMemfd(program->library->get(), program->library_bytes);
+  const absl::StatusOr<std::string> with = ReadMemoryFile(program->library->get(), program->library_bytes);
   const CompiledProgram plain = CompileOrFail(compiler, kRelu);
-  const absl::StatusOr<std::string> without = ReadMemfd(plain.library->get(), plain.library_bytes);
+  const absl::StatusOr<std::string> without = ReadMemoryFile(plain.library->get(), plain.library_bytes);
   for (const char* name : {"libcublas.so.13", "libcublasLt.so.13", "libcudnn.so.9"}) {
     INFO(name);
     CHECK(with->find(name) != std::string::npos);

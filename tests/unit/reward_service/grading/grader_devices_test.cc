@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "core/base/memory_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/grader_fixture.h"
 #include "tests/support/temporary_directory.h"
@@ -35,7 +36,7 @@ struct TwoDevices {
 
   static absl::StatusOr<CompiledProgram> CompileNothing(const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
     return program;
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "core/base/memory_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/grader_fixture.h"
 #include "tests/support/temporary_directory.h"
@@ -20,7 +21,7 @@ const ServiceAbilities kGpu{.devices = {{v1::DEVICE_CUDA, "gpu"}}};
 
 absl::StatusOr<CompiledProgram> CompileNothing(const PreparedRequest&, const std::atomic<bool>&) {
   CompiledProgram program;
-  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+  program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
   return program;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "core/base/file.h"
+#include "core/base/memory_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 #include "tests/support/temporary_directory.h"
@@ -25,7 +26,7 @@ std::unique_ptr<Flight> PythonFlight(const std::string& source) {
 
 absl::StatusOr<CompiledProgram> CompileNothing(const ExtensionRecord&, const std::atomic<bool>&) {
   CompiledProgram program;
-  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+  program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
   return program;
 }
 
@@ -79,7 +80,7 @@ TEST_CASE("a referee is told which libraries a program's task allows, of either 
       prepared.with_blas = with_blas;
       prepared.with_torch = !with_blas;
       flight->prepared = std::make_shared<const PreparedRequest>(prepared);
-      flight->library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+      flight->library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
       CHECK(stage.Run(flight.get()) == Route::kFinish);
       CHECK(told.with_blas == with_blas);
       CHECK(told.with_torch == !with_blas);
@@ -264,7 +265,7 @@ TEST_CASE("a native program is compiled in its language, by a compiler that tell
                           const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
     CHECK(prepared.source == "program");
     CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
     if (prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_CUDA) program.compiler = "nvcc 13";
     return program;
   };
@@ -285,7 +286,7 @@ TEST_CASE("the kernels of a program's machine code are in its grade") {
   const auto compile = [](const PreparedRequest&,
                           const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
     CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
     program.cubins = {{"sm_80", *ReadFile("tests/data/cubin/loads.sm_80.cubin")}, {"sm_90a", "no ELF file"}};
     return program;
   };
@@ -303,7 +304,7 @@ TEST_CASE("a grade has the kernels of all extensions") {
   const auto compile = [](const ExtensionRecord& record,
                           const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
     CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.library = std::make_shared<const UniqueFd>(*SealedMemoryFile("bytes"));
     program.headers = record.name;
     program.cubins = {{"sm_80", *ReadFile("tests/data/cubin/" + record.name + ".sm_80.cubin")}};
     return program;

@@ -1,29 +1,31 @@
 #include "reward_service/jail/shared_buffer.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <string>
+#include <algorithm>
 
 #include "tests/support/catch.h"
 
 namespace warpsmith {
 namespace {
 
-TEST_CASE("a sealed text is read back whole, and refused over the reader's bound") {
-  const std::string text = std::string("a\0b", 3) + std::string(5000, 'x');
-  const auto fd = SharedBuffer::SealedText(text);
-  REQUIRE(fd.ok());
-  CHECK(*SharedBuffer::ReadText(fd->get(), 5003) == text);
-  CHECK(*SharedBuffer::ReadText(fd->get(), 5003) == text);  // whatever was read before
-  CHECK(SharedBuffer::ReadText(fd->get(), 5002).status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK(write(fd->get(), "y", 1) < 0);
+TEST_CASE("shared memory has one size for good, and a descriptor that only reads it") {
+  const auto buffer = SharedBuffer::Create(1000);
+  REQUIRE(buffer.ok());
+  const SharedBuffer& memory = **buffer;
+  CHECK(std::all_of(memory.data(), memory.data() + 1000, [](char byte) { return byte == 0; }));
+  CHECK(ftruncate(memory.fd(), 1) != 0);
+  CHECK(mmap(nullptr, 1000, PROT_WRITE, MAP_SHARED, memory.read_only_fd(), 0) == MAP_FAILED);
 }
 
-TEST_CASE("an empty text is a text, a closed descriptor is none") {
-  const auto fd = SharedBuffer::SealedText("");
-  REQUIRE(fd.ok());
-  CHECK(SharedBuffer::ReadText(fd->get(), 0)->empty());
-  CHECK_FALSE(SharedBuffer::ReadText(-1, 100).ok());
+TEST_CASE("a fill reaches whoever maps the memory") {
+  const auto buffer = SharedBuffer::Create(3);
+  REQUIRE(buffer.ok());
+  (*buffer)->Fill(7);
+  char read[4] = {};
+  CHECK(pread((*buffer)->read_only_fd(), read, sizeof(read), 0) == 3);
+  CHECK(std::all_of(read, read + 3, [](char byte) { return byte == 7; }));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_CASE("a program is read as its language asks") {
   CHECK_FALSE(python.is_native);
 }
 
-TEST_CASE("structure is told of native programs, renamed copies of C++ alone") {
+TEST_CASE("structure is told of native programs alone") {
   constexpr char kProgram[] = "extern \"C\" int run() { for (;;) {} }";
   const CandidateLanguage& cpp = LanguageOf(v1::CANDIDATE_LANGUAGE_CPP);
   const CandidateLanguage& cuda = LanguageOf(v1::CANDIDATE_LANGUAGE_CUDA);
@@ -53,9 +53,6 @@ TEST_CASE("structure is told of native programs, renamed copies of C++ alone") {
   CHECK(cpp.read_facts(kProgram).valid);
   CHECK(cuda.read_facts(kProgram).valid);
   CHECK_FALSE(python.read_facts(kProgram).valid);
-  CHECK(cpp.is_renamed_copy(kProgram, kProgram));
-  CHECK_FALSE(cuda.is_renamed_copy(kProgram, kProgram));
-  CHECK_FALSE(python.is_renamed_copy(kProgram, kProgram));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "reward_service/jail/shared_buffer.h"
+#include "core/base/memory_file.h"
 #include "tests/support/catch.h"
 #include "tests/unit/reward_service/referee/candidate_jails_bench.h"
 
@@ -14,8 +14,7 @@ using Bench = JailsBench;
 // Libraries with emptied kernels, told from others by their sizes: 1, 2, ...
 std::vector<UniqueFd> EmptiedFiles(size_t num_files) {
   std::vector<UniqueFd> files;
-  while (files.size() < num_files)
-    files.push_back(*SharedBuffer::SealedText(std::string(files.size() + 1, 'e')));
+  while (files.size() < num_files) files.push_back(*SealedMemoryFile(std::string(files.size() + 1, 'e')));
   return files;
 }
 

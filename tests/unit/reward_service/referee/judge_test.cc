@@ -69,11 +69,10 @@ nlohmann::json EndsForWant() { return {{"op", "crash"}, {"signal", 11}, {"withhe
 
 TEST_CASE("a candidate that is right where no library can work is correct, and told on what") {
   for (const CandidateKind kind : {CandidateKind::kNative, kPython}) {
-    const v1::Measurement measurement = Bench(kind, {{"prints", "hello"}}).Run();
+    const v1::Measurement measurement = Bench(kind).Run();
     INFO(measurement.grade().verdict_reason());
     CHECK(measurement.grade().verdict() == v1::VERDICT_CORRECT);
     CHECK(measurement.grade().verdict_reason() == "right on all 5 draws");
-    CHECK(measurement.output_tail() == "hello");
     CHECK(measurement.grade().timing().candidate().num_calls() == 0);
     CHECK(measurement.grade().timing().libraries_withheld());
   }

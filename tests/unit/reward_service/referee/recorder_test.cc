@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "reward_service/jail/shared_buffer.h"
+#include "core/base/memory_file.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
@@ -25,7 +25,7 @@ const nlohmann::json kRaises = {{"op", "failed"}, {"error", "no GPU"}};
 
 // Who is timed on the GPU.
 std::unique_ptr<DeviceTurn::Held> Alone(TensorStore& store) {
-  return HoldTurn(store.turn(), DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+  return HoldTurn(store.turn(), DeviceTurn::Kind::kAlone);
 }
 
 // Programs are puppets, recorded where tensors lie in `store`.
@@ -39,11 +39,11 @@ struct Bench {
 
   absl::StatusOr<std::string> Record(absl::Time deadline = Soon(),
                                      const std::string& program = "class ModelNew: 0") {
-    const UniqueFd source = *SharedBuffer::SealedText(program);
+    const UniqueFd source = *SealedMemoryFile(program);
     const auto recorded = recorder.Record(PuppetTaskSource(), source.get(), deadline);
     if (!recorded.ok()) return recorded.status();
     own_kernels = recorded->own_kernels;
-    return SharedBuffer::ReadText(recorded->list.get(), 1 << 20);
+    return ReadMemoryFile(recorded->list.get(), 1 << 20);
   }
 
   const std::unique_ptr<Zygote> zygote;
@@ -126,7 +126,7 @@ TEST_CASE("on a GPU a program runs beside others, and one that fails there is al
   const auto store = *GpuStore::Open(0);
   const nlohmann::json list = {{"records on gpu", {{{"name", "b"}}}}};
   Bench bench(*store, list);
-  auto other = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+  auto other = HoldTurn(store->turn(), DeviceTurn::Kind::kShared);
   CHECK(*bench.Record() == R"([{"name":"b"}])");
   // The oracle is the first child; programs without the GPU, beside others and alone are the next.
   nlohmann::json script = list;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/memory_file.h"
 #include "reward_service/compiler/sandboxed_compilation.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/measure/request_json.h"
 #include "tests/support/catch.h"
@@ -41,16 +41,15 @@ class Bench {
       _exit(ServeReferee(pair->second.get()).ok() ? 0 : 3);
     }
     socket_ = std::move(pair->first);
-    using service::Start;
-    Send(Make<Start>({{Start::lane_cores, PuppetLane().core_list()},
-                      {Start::realtime, false},
-                      {Start::python, python.string()},
-                      {Start::bin_directory, (ShareDirectory().parent_path().parent_path() / "bin").string()},
-                      {Start::share_directory, share_.path().string()},
-                      {Start::jail_memory_bytes_max, int64_t{4} << 30},
-                      {Start::oracle_memory_bytes_max, int64_t{4} << 30},
-                      {Start::buffer_bytes_max, 1 << 20},
-                      {Start::num_tasks_max, 2}}));
+    RefereeOptions options{.lane_cores = PuppetLane().core_list(),
+                           .python = python,
+                           .share_directory = share_.path(),
+                           .realtime = false,
+                           .oracle_memory_bytes_max = int64_t{4} << 30,
+                           .buffer_bytes_max = 1 << 20,
+                           .num_tasks_max = 2};
+    options.bin_directory = ShareDirectory().parent_path().parent_path() / "bin";
+    Send(Make<service::Start>({{service::Start::referee_options, options}}));
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -84,8 +83,8 @@ class Bench {
 
  private:
   const TemporaryDirectory share_;
-  const UniqueFd task_ = *SharedBuffer::SealedText("class Model: pass");
-  const UniqueFd program_ = *SharedBuffer::SealedText("class ModelNew: pass");
+  const UniqueFd task_ = *SealedMemoryFile("class Model: pass");
+  const UniqueFd program_ = *SealedMemoryFile("class ModelNew: pass");
   pid_t pid_ = -1;
   UniqueFd socket_;
 };
@@ -94,8 +93,8 @@ nlohmann::json JudgeQuestion(int id) {
   using service::Judge;
   return Make<Judge>({{Judge::id, id},
                       {Judge::kind, Judge::kPython},
-                      {Judge::limits, ToJson(JudgeLimits{})},
-                      {Judge::timing, ToJson(TimingEffort{})},
+                      {Judge::limits, JudgeLimits{}},
+                      {Judge::timing, TimingEffort{}},
                       {Judge::verify_only, true},
                       {Judge::another_follows, false},
                       {Judge::with_blas, false},
@@ -130,7 +129,7 @@ TEST_CASE("a referee begins by what it can do here, and repeats the id of what i
   CHECK(judged.fields["id"] == 8);
   REQUIRE(judged.descriptors.size() == 1);
   v1::Measurement measurement;
-  CHECK(measurement.ParseFromString(*SharedBuffer::ReadText(judged.descriptors[0].get(), 1 << 20)));
+  CHECK(measurement.ParseFromString(*ReadMemoryFile(judged.descriptors[0].get(), 1 << 20)));
   CHECK(measurement.grade().verdict() == v1::VERDICT_CORRECT);
 }
 
@@ -159,7 +158,7 @@ TEST_CASE("what a program wants built comes as a list that nobody can change") {
   CHECK(answer.fields["op"] == "recorded");
   CHECK(answer.fields["id"] == 2);
   REQUIRE(answer.descriptors.size() == 1);
-  CHECK(*SharedBuffer::ReadText(answer.descriptors[0].get(), 1 << 20) == "[{\"name\":\"twice\"}]");
+  CHECK(*ReadMemoryFile(answer.descriptors[0].get(), 1 << 20) == "[{\"name\":\"twice\"}]");
   CHECK((fcntl(answer.descriptors[0].get(), F_GET_SEALS) & F_SEAL_WRITE) != 0);
 }
 
@@ -193,7 +192,7 @@ TEST_CASE("a list is as long as its program says only where that can be") {
   bench.SendProgram({{"op", "record"}, {"id", 1}});
   const Packet answer = bench.Receive();
   REQUIRE(answer.descriptors.size() == 1);
-  CHECK(SharedBuffer::ReadText(answer.descriptors[0].get(), 1 << 20)->empty());
+  CHECK(ReadMemoryFile(answer.descriptors[0].get(), 1 << 20)->empty());
 }
 
 TEST_CASE("a task at fault is not told as a fault of the program that is recorded") {

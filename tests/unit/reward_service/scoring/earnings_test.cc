@@ -11,7 +11,6 @@ namespace {
 // of the reference's time was libraries' work; the interval of the speed-up is 2 % wide on either side.
 double Earned(double speedup, double library_share) {
   RubricInputs measured;
-  measured.language = v1::CANDIDATE_LANGUAGE_CUDA;
   measured.kernels = KernelFacts{.num_kernels = 1, .load_bits_max = 32, .num_narrow_kernels = 1};
   v1::Timing& timing = measured.timing;
   timing.set_speedup(speedup);

@@ -99,7 +99,6 @@ TEST_CASE("what only the text shows is followed where the program is faster") {
 
 RubricInputs OnGpu() {
   RubricInputs inputs;
-  inputs.language = v1::CANDIDATE_LANGUAGE_CUDA;
   inputs.timing.set_speedup_low(1.8);
   inputs.timing.set_speedup_high(2.2);
   inputs.profile.set_gigabytes_per_second(2000);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
+#include "core/base/memory_file.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -82,7 +83,7 @@ TEST_CASE("Triton kernels are compiled in a sandbox, with their machine code bes
   CHECK_THAT(program->compiler, Catch::StartsWith("Triton 3."));
   REQUIRE(program->cubins.size() == 1);
   CHECK(program->cubins[0].architecture == "sm_90a");
-  CHECK_THAT(*ReadMemfd(program->library->get(), 1 << 24), Catch::StartsWith("WSTRITON"));
+  CHECK_THAT(*ReadMemoryFile(program->library->get(), 1 << 24), Catch::StartsWith("WSTRITON"));
   CHECK(compiler->Key("a") != compiler->Key("b"));
 }
 

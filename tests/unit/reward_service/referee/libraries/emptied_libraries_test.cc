@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/memory_file.h"
 #include "reward_service/cubin/cubin.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -26,11 +26,11 @@ std::string EmptiedText(std::string library) {
   return library;
 }
 
-std::string ReadBack(const UniqueFd& file) { return *SharedBuffer::ReadText(file.get(), kBytesMax); }
+std::string ReadBack(const UniqueFd& file) { return *ReadMemoryFile(file.get(), kBytesMax); }
 
 TEST_CASE("a native program's library is copied with its kernels emptied, and itself left as it is") {
   const std::string library = Library("loads.sm_90a.cubin");
-  const UniqueFd file = *SharedBuffer::SealedText(library);
+  const UniqueFd file = *SealedMemoryFile(library);
   JudgeRequest request;
   request.library_fd = file.get();
   request.extension_fds = {-1};  // which a native program has none of
@@ -45,8 +45,8 @@ TEST_CASE("a native program's library is copied with its kernels emptied, and it
 
 TEST_CASE("a Python program's extensions are emptied in their order, and code of a CPU stays") {
   const std::string first = Library("loads.sm_90a.cubin"), third = Library("shared.sm_90a.cubin");
-  const UniqueFd files[] = {*SharedBuffer::SealedText(first), *SharedBuffer::SealedText("host code alone"),
-                            *SharedBuffer::SealedText(third)};
+  const UniqueFd files[] = {*SealedMemoryFile(first), *SealedMemoryFile("host code alone"),
+                            *SealedMemoryFile(third)};
   JudgeRequest request;
   request.kind = CandidateKind::kKernelBenchPython;
   for (const UniqueFd& file : files) request.extension_fds.push_back(file.get());

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "core/base/memory_file.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/request_json.h"
 #include "tests/support/catch.h"
 
@@ -17,14 +17,14 @@ using service::Judge;
 Packet PacketOf(nlohmann::json fields, int num_others = 0) {
   Packet packet;
   packet.fields = std::move(fields);
-  packet.fields[Judge::limits.name] = ToJson(JudgeLimits());
-  packet.fields[Judge::timing.name] = ToJson(TimingEffort());
+  packet.fields[Judge::limits.name] = JudgeLimits();
+  packet.fields[Judge::timing.name] = TimingEffort();
   for (const auto& flag :
        {Judge::verify_only, Judge::another_follows, Judge::with_blas, Judge::with_torch, Judge::with_streams})
     packet.fields.emplace(flag.name, false);
-  packet.descriptors.push_back(*SharedBuffer::SealedText("class Model: pass"));
-  packet.descriptors.push_back(*SharedBuffer::SealedText("class ModelNew: pass"));
-  while (num_others-- > 0) packet.descriptors.push_back(*SharedBuffer::SealedText("ELF"));
+  packet.descriptors.push_back(*SealedMemoryFile("class Model: pass"));
+  packet.descriptors.push_back(*SealedMemoryFile("class ModelNew: pass"));
+  while (num_others-- > 0) packet.descriptors.push_back(*SealedMemoryFile("ELF"));
   return packet;
 }
 

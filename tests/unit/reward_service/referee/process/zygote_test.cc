@@ -153,25 +153,6 @@ TEST_CASE("who takes a child with a spare gets one that was asked for earlier") 
   CHECK(number(kOracle) == 20);  // a fourth kind took the place of the one used longest ago
 }
 
-TEST_CASE(
-    "children with a GPU are counted by what they are for, spares when they are made and when they are "
-    "given") {
-  const auto zygote = StartPuppets();
-  ChildRights rights = kOpen;
-  rights.gpu = true;
-  REQUIRE(zygote->Fork(kOpen, ContextFor::kOracle).ok());
-  CHECK(zygote->contexts().TakeReport().empty());
-  REQUIRE(zygote->Fork(rights, ContextFor::kOracle).ok());
-  REQUIRE(zygote->ForkWithSpare(rights, Zygote::Spares::kUsedUp, ContextFor::kVerified).ok());
-  CHECK(zygote->contexts().TakeReport() == "oracle 1, verified 1, spare 1");
-  REQUIRE(zygote->ForkWithSpare(rights, Zygote::Spares::kRefilled, ContextFor::kTimed).ok());
-  const std::string refilled = zygote->contexts().TakeReport();
-  CHECK(refilled.rfind("timed 1, spare ", 0) == 0);
-  REQUIRE(zygote->ForkWithoutSpares(rights, ContextFor::kTimed).ok());
-  CHECK(zygote->contexts().TakeReport().rfind("timed 1, unused ", 0) == 0);
-  CHECK(zygote->contexts().TakeReport().empty());
-}
-
 TEST_CASE("a child without rights to namespaces is a failure of the machine") {
   const auto zygote =
       StartPuppets({{"answers", {{"hello", {{"op", "failed"}, {"error", "unshare: not permitted"}}}}}});

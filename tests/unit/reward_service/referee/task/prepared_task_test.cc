@@ -197,7 +197,7 @@ TEST_CASE("an oracle on a device that is one for all waits for its turn, which i
   limits.step_time_max = absl::Seconds(2);
   const auto zygote = StartPuppets();
   PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, PlacesOf(&machine));
-  auto judgement = HoldTurn(&turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+  auto judgement = HoldTurn(&turn, DeviceTurn::Kind::kAlone);
   absl::Notification done;
   absl::Status status;
   std::thread maker([&] {

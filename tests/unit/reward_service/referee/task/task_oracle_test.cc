@@ -28,7 +28,7 @@ struct SharedBench {
   FakeMachine machine;
   const std::unique_ptr<Zygote> zygote;
   std::unique_ptr<PreparedTask> task;
-  std::unique_ptr<DeviceTurn::Held> other = HoldTurn(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+  std::unique_ptr<DeviceTurn::Held> other = HoldTurn(&turn, DeviceTurn::Kind::kShared);
 };
 
 TEST_CASE("oracles compute beside each other on a device that is one for all") {
@@ -87,7 +87,7 @@ TEST_CASE(
     REQUIRE(bench.task->Examine().ok());
     bench.other.reset();
     {
-      const auto judgement = HoldTurn(&bench.turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+      const auto judgement = HoldTurn(&bench.turn, DeviceTurn::Kind::kAlone);
       bench.task->EndProcesses();
     }
     // Idle before each answer, busy after it, and idle once the oracle has gone.
@@ -236,7 +236,7 @@ TEST_CASE("memory that an oracle lacked is no task's fault where others keep it 
     SharedBench bench(script);
     bench.other.reset();
     bench.machine.is_crowded = [&] {
-      return !DeviceTurn::Take(&bench.turn, DeviceTurn::Kind::kShared, TurnFor::kEnding, absl::Now()).ok();
+      return !DeviceTurn::Take(&bench.turn, DeviceTurn::Kind::kShared, absl::Now()).ok();
     };
     INFO(op);
     CHECK(absl::IsResourceExhausted(bench.task->Examine()));

@@ -11,7 +11,7 @@ struct Bench {
 
   absl::Status Work(const absl::Status& beside_others, const absl::Status& alone) {
     const auto work = [&]() -> absl::Status {
-      const auto turn = turns.Take(TurnFor::kDrawing);
+      const auto turn = turns.Take();
       REQUIRE(turn.ok());
       return (*turn)->is_shared() ? beside_others : alone;
     };
@@ -56,7 +56,7 @@ TEST_CASE("what is certain is told at once, though others had the device, too") 
   DeviceTurn device;
   TaskTurns turns(&device, /*is_always_alone=*/false);
   const auto work = [&] {
-    const auto turn = turns.Take(TurnFor::kDrawing);
+    const auto turn = turns.Take();
     return kFails;
   };
   const auto begins_anew = [] { FAIL("nothing is done again"); };

@@ -14,9 +14,7 @@ namespace {
 
 using Kind = DeviceTurn::Kind;
 
-std::unique_ptr<DeviceTurn::Held> Take(DeviceTurn& turn, Kind kind, TurnFor what = TurnFor::kDrawing) {
-  return HoldTurn(&turn, kind, what);
-}
+std::unique_ptr<DeviceTurn::Held> Take(DeviceTurn& turn, Kind kind) { return HoldTurn(&turn, kind); }
 
 // Long enough for a thread to have come as far as it can.
 void LetOthersRun() { absl::SleepFor(absl::Milliseconds(100)); }
@@ -83,18 +81,16 @@ TEST_CASE("who has waited long enough for a device goes away, and others as if h
   DeviceTurn turn;
   const auto soon = [] { return absl::Now() + absl::Milliseconds(50); };
   auto sharing = Take(turn, Kind::kShared);
-  CHECK(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, soon()).status().code() ==
-        absl::StatusCode::kDeadlineExceeded);
+  CHECK(DeviceTurn::Take(&turn, Kind::kAlone, soon()).status().code() == absl::StatusCode::kDeadlineExceeded);
   (void)Take(turn, Kind::kShared);  // nobody waits to be alone any more
   // Of two that wait to be alone the first goes away: the second has it, and a sharer that waited is let in.
   std::atomic<bool> is_let_in = false;
-  std::thread first(
-      [&] { CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, soon()).ok()); });
+  std::thread first([&] { CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kAlone, soon()).ok()); });
   LetOthersRun();
   first.join();
   std::thread impatient([&] {
     const auto late = absl::Now() + absl::Seconds(1);
-    CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, late).ok());
+    CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kAlone, late).ok());
   });
   LetOthersRun();
   std::thread sharer([&] {
@@ -110,10 +106,10 @@ TEST_CASE("who has waited long enough for a device goes away, and others as if h
   // A sharer that goes away is not counted among those who are let in.
   {
     const auto alone = Take(turn, Kind::kAlone);
-    CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kShared, TurnFor::kDrawing, soon()).ok());
+    CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kShared, soon()).ok());
   }
   CHECK_FALSE(turn.is_shared());
-  CHECK(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, absl::InfinitePast()).ok());  // it is free
+  CHECK(DeviceTurn::Take(&turn, Kind::kAlone, absl::InfinitePast()).ok());  // it is free
 }
 
 TEST_CASE("company is several who share") {
@@ -124,19 +120,9 @@ TEST_CASE("company is several who share") {
   CHECK(turn.AwaitCompany(absl::Now()));
 }
 
-TEST_CASE("a report counts turns since the last one, by what they were for") {
-  DeviceTurn turn;
-  CHECK(turn.TakeReport().empty());
-  Take(turn, Kind::kShared, TurnFor::kLoading);
-  Take(turn, Kind::kShared, TurnFor::kLoading);
-  Take(turn, Kind::kAlone, TurnFor::kTiming);
-  CHECK(turn.TakeReport() == "time 1 (0.00 + 0.00 s), load 2 (0.00 + 0.00 s)");
-  CHECK(turn.TakeReport().empty());
-}
-
 TEST_CASE("of no device nothing is held") {
-  const auto first = HoldTurn(nullptr, Kind::kAlone, TurnFor::kTiming);
-  const auto second = HoldTurn(nullptr, Kind::kAlone, TurnFor::kTiming);
+  const auto first = HoldTurn(nullptr, Kind::kAlone);
+  const auto second = HoldTurn(nullptr, Kind::kAlone);
   CHECK_FALSE(second->is_shared());
 }
 

@@ -36,13 +36,13 @@ TEST_CASE("while a GPU is shared nobody waits until it is idle, and it is health
   const auto store = Open();
   gpu.Say("busy 1000000\n");
   {
-    const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+    const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared);
     CHECK(*store->AwaitDone(1) == 0);
     CHECK(store->Health().ok());
   }
   CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
   gpu.Say("fail cuLaunchKernel 719\n");
-  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared);
   CHECK(absl::IsInternal(store->Health()));
 }
 
