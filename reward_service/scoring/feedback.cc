@@ -1,13 +1,12 @@
 #include "reward_service/scoring/feedback.h"
 
-#include <iterator>
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/scoring/gpu_feedback.h"
-#include "reward_service/scoring/kernel_facts.h"
 
 namespace warpsmith {
 namespace {
@@ -16,6 +15,8 @@ namespace {
 constexpr double kNearCeilingShare = 0.6;
 // Below this share of it, strides in the innermost loop are what a program waits for first.
 constexpr double kFarFromCeilingShare = 0.1;
+// Threads that read apart use 4 of the 32 bytes that memory gives at once, an eighth; caches may double that.
+constexpr double kFarFromCeilingShareOnGpu = 0.25;
 constexpr double kLibmShareMin = 0.5;
 constexpr int kDeepLoopsMin = 3;
 // At most this share of wrong elements looks like an edge that was missed, not like a wrong formula.
@@ -57,96 +58,66 @@ std::string SpeedupText(const v1::Timing& timing) {
                          timing.distinguishable() ? "" : " within noise");
 }
 
-// Speed, bandwidth and passes, as far as they are known: of every correct program on a CPU.
-std::string PerformanceText(const v1::Grade& grade, const SourceFacts& facts) {
-  std::string text = SpeedupText(grade.timing());
-  const v1::Profile& profile = grade.profile();
-  if (profile.gigabytes_per_second_ceiling() > 0) {
-    absl::StrAppendFormat(&text, ", %.1f of %.0f GB/s", profile.gigabytes_per_second(),
-                          profile.gigabytes_per_second_ceiling());
+// Bandwidth, and passes or launches, as far as they are known.
+std::string PerformanceText(const Performance& p) {
+  std::string text;
+  if (p.profile.gigabytes_per_second_ceiling() > 0) {
+    absl::StrAppendFormat(&text, ", %.*f of %.0f GB/s", p.kernels ? 0 : 1, p.profile.gigabytes_per_second(),
+                          p.profile.gigabytes_per_second_ceiling());
   }
-  if (facts.valid) {
-    absl::StrAppendFormat(&text, ", %d pass%s", facts.num_passes, facts.num_passes == 1 ? "" : "es");
-  }
-  return text;
+  if (!p.facts.valid) return text;
+  return text + (p.kernels ? Count(p.facts.num_launches, "launch", "launches")
+                           : Count(p.facts.num_passes, "pass", "passes"));
 }
 
-// What the rows below look at; those of a GPU are in gpu_feedback.cc.
-struct Performance {
-  const v1::Profile& profile;
-  const SourceFacts& facts;
-  double speedup = 0;
-  bool distinguishable = false;
-  bool faster = false;
-  // The bandwidth is known beside the ceiling, and near it or far from it. A call that is too short has none:
-  // its time may be no more than a bound.
-  bool near_ceiling = false;
-  bool far_from_ceiling = false;
-  // So short a call waits for no memory, and threads cost it more than they give.
-  bool too_short = false;
-  bool profiled = false;
-  // Enough samples of the candidate's own code to say what it does not do.
-  bool own_profiled = false;
-  int num_lane_cores = 1;
-};
-
-Performance PerformanceOf(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores) {
-  const v1::Profile& profile = grade.profile();
-  const double ceiling = profile.gigabytes_per_second_ceiling();
-  const double share = CeilingShare(profile);
-  Performance p{.profile = profile, .facts = facts, .num_lane_cores = num_lane_cores};
+Performance PerformanceOf(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores,
+                          const std::optional<KernelFacts>& kernels) {
+  Performance p{grade.profile(), facts, num_lane_cores, kernels};
+  const double far_share = p.kernels ? kFarFromCeilingShareOnGpu : kFarFromCeilingShare;
+  const double share = CeilingShare(p.profile);
   p.speedup = grade.timing().speedup();
   p.distinguishable = grade.timing().distinguishable();
   p.faster = p.distinguishable && p.speedup > 1;
-  p.too_short = profile.bound() == "latency";
+  p.too_short = p.profile.bound() == "latency";
   p.near_ceiling = share >= kNearCeilingShare && !p.too_short;
-  p.far_from_ceiling = ceiling > 0 && share < kFarFromCeilingShare && !p.too_short;
-  p.profiled = profile.num_samples() >= kProfileSamplesMin;
-  p.own_profiled = profile.own_code_share() * profile.num_samples() >= kProfileSamplesMin;
+  p.far_from_ceiling = p.profile.gigabytes_per_second_ceiling() > 0 && share < far_share && !p.too_short;
   return p;
 }
 
-struct Row {
-  const char* finding;
-  v1::Advice advice;
-  bool (*applies)(const Performance&);
-  std::string (*number)(const Performance&);  // that it was chosen for, beside those of PerformanceText()
-};
+bool Profiled(const Performance& p) { return p.profile.num_samples() >= kProfileSamplesMin; }
 
-std::string NoNumber(const Performance&) { return ""; }
+// Enough samples of the candidate's own code to say what it does not do.
+bool OwnProfiled(const Performance& p) {
+  return p.profile.own_code_share() * p.profile.num_samples() >= kProfileSamplesMin;
+}
 
-// From the most to the least certain: the first row that applies speaks, and the last one always does. What
-// the text shows comes before what samples show, strides before all, for no vector helps a loop that waits
-// for memory. Advice to keep comes after every row that has something to do, and never below 1. Findings
+// On a CPU, from the most to the least certain. What the text shows comes before what samples show, strides before
+// all, for no vector helps a loop that waits for memory. Advice to keep comes after every row that has something to do, and never below 1. Findings
 // say what was seen and no cause that was not.
 constexpr Row kRows[] = {
     {"strided walk", v1::ADVICE_TILE,
-     [](const Performance& p) { return p.facts.strided && p.far_from_ceiling; }, NoNumber},
+     [](const Performance& p) { return p.facts.strided && p.far_from_ceiling; }},
     // Faster and near the ceiling, the passes meet in the cache.
     {"temporary array", v1::ADVICE_AVOID_TEMPORARY,
      [](const Performance& p) {
        return p.facts.num_passes > 1 && p.facts.num_allocations > 0 && !(p.near_ceiling && p.faster);
      },
-     [](const Performance& p) {
-       return absl::StrFormat(", %d array%s", p.facts.num_allocations,
-                              p.facts.num_allocations == 1 ? "" : "s");
-     }},
+     [](const Performance& p) { return Count(p.facts.num_allocations, "array", "arrays"); }},
     {"several passes", v1::ADVICE_FUSE_PASSES,
-     [](const Performance& p) { return p.facts.num_passes > 1 && !(p.near_ceiling && p.faster); }, NoNumber},
+     [](const Performance& p) { return p.facts.num_passes > 1 && !(p.near_ceiling && p.faster); }},
     // The bandwidth needs no samples, all rows below do. Where the text could not be read and the memory
     // waits, it may be read in a bad order.
     {"unknown", v1::ADVICE_UNSPECIFIED,
      [](const Performance& p) {
-       return (!p.profiled && !p.near_ceiling) || (!p.facts.valid && p.far_from_ceiling);
+       return (!Profiled(p) && !p.near_ceiling) || (!p.facts.valid && p.far_from_ceiling);
      },
      [](const Performance& p) { return absl::StrFormat(", %d samples", p.profile.num_samples()); }},
     {"scalar code", v1::ADVICE_VECTORISE,
-     [](const Performance& p) { return p.own_profiled && p.profile.vector_bits() == 0 && !p.near_ceiling; },
-     NoNumber},
+     [](const Performance& p) { return OwnProfiled(p) && p.profile.vector_bits() == 0 && !p.near_ceiling; }},
     // The ceiling is one thread's.
     {"idle cores", v1::ADVICE_THREAD,
      [](const Performance& p) {
-       return p.profiled && p.profile.num_threads() < p.num_lane_cores && !p.too_short;
+       return Profiled(p) && p.profile.num_threads() < p.num_lane_cores && !p.too_short;
      },
      [](const Performance& p) {
        return absl::StrFormat(", %d of %d threads", p.profile.num_threads(), p.num_lane_cores);
@@ -154,7 +125,7 @@ constexpr Row kRows[] = {
     // Copies and threads that wait are libc's work too.
     {"costly functions", v1::ADVICE_APPROXIMATE,
      [](const Performance& p) {
-       return p.profiled && p.profile.libc_share() >= kLibmShareMin && p.facts.calls_libm && !p.near_ceiling;
+       return Profiled(p) && p.profile.libc_share() >= kLibmShareMin && p.facts.calls_libm && !p.near_ceiling;
      },
      [](const Performance& p) { return absl::StrFormat(", %.0f %% in libm", 100 * p.profile.libc_share()); }},
     {"deep loops", v1::ADVICE_TILE,
@@ -162,21 +133,17 @@ constexpr Row kRows[] = {
        return p.facts.loop_depth_max >= kDeepLoopsMin && !p.near_ceiling && !p.too_short;
      },
      [](const Performance& p) { return absl::StrFormat(", %d deep", p.facts.loop_depth_max); }},
-    {"at the memory ceiling", v1::ADVICE_KEEP,
-     [](const Performance& p) { return p.near_ceiling && p.speedup >= 1; }, NoNumber},
-    {"nothing to gain found", v1::ADVICE_KEEP, [](const Performance& p) { return p.faster; }, NoNumber},
-    {"slower than the reference", v1::ADVICE_UNSPECIFIED,
-     [](const Performance& p) { return p.distinguishable; }, NoNumber},
-    {"no faster than the reference", v1::ADVICE_UNSPECIFIED, [](const Performance&) { return true; },
-     NoNumber},
 };
 
-v1::Feedback Fast(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores) {
-  const Performance performance = PerformanceOf(grade, facts, num_lane_cores);
-  const Row* row = std::begin(kRows);
-  while (!row->applies(performance)) ++row;
-  return Say(row->finding, PerformanceText(grade, facts) + row->number(performance), row->advice);
-}
+// What is said of any program. The last row always applies.
+constexpr Row kLastRows[] = {
+    {"at the memory ceiling", v1::ADVICE_KEEP,
+     [](const Performance& p) { return p.near_ceiling && p.speedup >= 1; }},
+    {"nothing to gain found", v1::ADVICE_KEEP, [](const Performance& p) { return p.faster; }},
+    {"slower than the reference", v1::ADVICE_UNSPECIFIED,
+     [](const Performance& p) { return p.distinguishable; }},
+    {"no faster than the reference", v1::ADVICE_UNSPECIFIED, [](const Performance&) { return true; }},
+};
 
 // A speed-up that is not credited is nothing to keep.
 v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1::AdviceFacts& advice_facts) {
@@ -185,12 +152,7 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1:
     return Say("libraries did a part", credit.condition(), v1::ADVICE_COMPUTE_EVERYTHING);
   if (grade.timing().parameters_fixed())
     return Say("fixed parameters", credit.condition(), v1::ADVICE_COMPUTE_EVERYTHING);
-  const std::optional<KernelFacts> kernels = KernelFactsOf(grade);
-  if (kernels) {
-    const GpuFinding found = FindOnGpu(grade, facts, *kernels);
-    return Say(found.finding, SpeedupText(grade.timing()) + found.numbers, found.advice);
-  }
-  return Fast(grade, facts, advice_facts.num_lane_cores());
+  return SpeedFeedback(grade, facts, advice_facts.num_lane_cores(), KernelFactsOf(grade));
 }
 
 // By the family, as merge and referee name it.
@@ -202,6 +164,18 @@ const char* HackFinding(std::string_view family) {
 }
 
 }  // namespace
+
+v1::Feedback SpeedFeedback(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores,
+                           const std::optional<KernelFacts>& kernels) {
+  const Performance performance = PerformanceOf(grade, facts, num_lane_cores, kernels);
+  const auto applies = [&](const Row& row) { return row.applies(performance); };
+  const absl::Span<const Row> rows = kernels ? GpuRows() : kRows;
+  auto row = std::find_if(rows.begin(), rows.end(), applies);
+  if (row == rows.end()) row = std::find_if(std::begin(kLastRows), std::end(kLastRows), applies);
+  std::string text = SpeedupText(grade.timing()) + PerformanceText(performance) + row->number(performance);
+  if (kernels) text += KernelsText(grade.profile());
+  return Say(row->finding, std::move(text), row->advice);
+}
 
 std::optional<double> SpeedupIn(const v1::Feedback& feedback) {
   const std::string& evidence = feedback.evidence();

@@ -6,6 +6,7 @@
 
 #include "reward_service/program/source_facts.h"
 #include "reward_service/scoring/credit.h"
+#include "reward_service/scoring/kernel_facts.h"
 #include "warpsmith/v1/grade.pb.h"
 #include "warpsmith/v1/measurement.pb.h"
 #include "warpsmith/v1/task.pb.h"
@@ -19,6 +20,10 @@ namespace warpsmith {
 // UNSCORABLE and INVALID_TASK give an empty Feedback. A pure function.
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts,
                              const v1::AdviceFacts& advice_facts);
+
+// Returns what is said of a CORRECT program whose speed-up is credited. `kernels` are those of a program on a GPU.
+v1::Feedback SpeedFeedback(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores,
+                           const std::optional<KernelFacts>& kernels);
 
 // The speed-up that the evidence of such a Feedback names: what a program did before it was to be improved. None
 // where it names none, as for programs that were not CORRECT.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "proto/advice_words.h"
 #include "reward_service/scoring/feedback.h"
 #include "tests/support/catch.h"
@@ -19,30 +20,31 @@ struct Program {
   KernelFacts kernels = {.num_kernels = 1, .load_bits_max = 128, .num_wide_kernels = 1, .registers = 32};
 };
 
-GpuFinding Find(const Program& program) {
+v1::Feedback Find(const Program& program) {
   v1::Grade grade;
   grade.mutable_timing()->set_speedup(program.speedup);
   grade.mutable_timing()->set_distinguishable(program.distinguishable);
   grade.mutable_profile()->set_gigabytes_per_second(3350 * program.ceiling_share);
   grade.mutable_profile()->set_gigabytes_per_second_ceiling(3350);
   grade.mutable_profile()->set_bound(program.bound);
-  return FindOnGpu(grade, program.source, program.kernels);
+  return SpeedFeedback(grade, program.source, /*num_lane_cores=*/1, program.kernels);
 }
 
 void CheckFinding(const Program& program, const std::string& finding, const std::string& numbers,
                   v1::Advice advice) {
-  const GpuFinding found = Find(program);
-  CHECK(found.finding == finding);
-  CHECK(found.numbers == numbers);
-  CHECK(std::string(AdviceWords(found.advice)) == AdviceWords(advice));
+  const v1::Feedback found = Find(program);
+  CHECK(found.finding() == finding);
+  CHECK(found.evidence() == absl::StrFormat("speedup %.2f%s%s", program.speedup,
+                                            program.distinguishable ? "" : " within noise", numbers));
+  CHECK(std::string(AdviceWords(found.advice())) == AdviceWords(advice));
 }
 
 // The same program at both ends: `fault` speaks where it is slow, and nowhere else.
 void CheckSpeaksOf(Program program, v1::Advice advice) {
   INFO(AdviceWords(advice));
-  CHECK(Find(program).advice == advice);
+  CHECK(Find(program).advice() == advice);
   program.ceiling_share = 0.9;
-  CHECK(Find(program).advice == v1::ADVICE_KEEP);
+  CHECK(Find(program).advice() == v1::ADVICE_KEEP);
 }
 
 TEST_CASE("a program that shows no fault is kept where it is faster, and told nothing else") {
@@ -51,10 +53,9 @@ TEST_CASE("a program that shows no fault is kept where it is faster, and told no
                v1::ADVICE_KEEP);
   CheckFinding({.speedup = 1.01, .distinguishable = false, .ceiling_share = 0.9}, "at the memory ceiling",
                ", 3015 of 3350 GB/s, 1 launch", v1::ADVICE_KEEP);
-  CHECK(Find({.speedup = 0.5}).advice == v1::ADVICE_UNSPECIFIED);
-  CHECK(std::string(Find({.speedup = 0.5}).finding) == "slower than the reference");
-  CHECK(std::string(Find({.speedup = 1.0, .distinguishable = false}).finding) ==
-        "no faster than the reference");
+  CHECK(Find({.speedup = 0.5}).advice() == v1::ADVICE_UNSPECIFIED);
+  CHECK(Find({.speedup = 0.5}).finding() == "slower than the reference");
+  CHECK(Find({.speedup = 1.0, .distinguishable = false}).finding() == "no faster than the reference");
 }
 
 TEST_CASE("launches of one block, or of one thread a block, leave most of a GPU idle") {
@@ -63,7 +64,7 @@ TEST_CASE("launches of one block, or of one thread a block, leave most of a GPU 
   CheckFinding(program, "few threads", ", 34 of 3350 GB/s, 1 launch, 1 block", v1::ADVICE_RAISE_OCCUPANCY);
   CheckSpeaksOf(program, v1::ADVICE_RAISE_OCCUPANCY);
   program.source.num_launches = 2;  // one of two: the last step of a sum
-  CHECK(Find(program).advice == v1::ADVICE_FUSE_KERNELS);
+  CHECK(Find(program).advice() == v1::ADVICE_FUSE_KERNELS);
   program.source = {.valid = true, .num_launches = 1, .num_one_thread_launches = 1};
   CheckFinding(program, "few threads", ", 34 of 3350 GB/s, 1 launch, 1 thread a block",
                v1::ADVICE_RAISE_OCCUPANCY);
@@ -74,7 +75,7 @@ TEST_CASE("threads that read apart are told so below a quarter of the ceiling") 
   program.source.strided_threads = true;
   CheckFinding(program, "strided threads", ", 804 of 3350 GB/s, 1 launch", v1::ADVICE_COALESCE);
   program.ceiling_share = 0.26;
-  CHECK(Find(program).advice == v1::ADVICE_KEEP);
+  CHECK(Find(program).advice() == v1::ADVICE_KEEP);
 }
 
 TEST_CASE("what the host does needlessly is told with its number, unless the program is good all the same") {
@@ -96,7 +97,7 @@ TEST_CASE("what the host does needlessly is told with its number, unless the pro
   CheckSpeaksOf(program, v1::ADVICE_FUSE_KERNELS);
   program.speedup = 0.8;  // near the ceiling with more than it need move
   program.ceiling_share = 0.9;
-  CHECK(Find(program).advice == v1::ADVICE_FUSE_KERNELS);
+  CHECK(Find(program).advice() == v1::ADVICE_FUSE_KERNELS);
 }
 
 TEST_CASE("spills are told with the stack and its accesses") {
@@ -117,16 +118,16 @@ TEST_CASE(
                v1::ADVICE_USE_SHARED_MEMORY);
   Program other = program;
   other.ceiling_share = 0.26;
-  CHECK(Find(other).advice == v1::ADVICE_KEEP);
+  CHECK(Find(other).advice() == v1::ADVICE_KEEP);
   other = program;
   other.kernels.shares_memory = true;
-  CHECK(Find(other).advice == v1::ADVICE_KEEP);
+  CHECK(Find(other).advice() == v1::ADVICE_KEEP);
   other = program;
   other.kernels.shuffles = true;
-  CHECK(Find(other).advice == v1::ADVICE_KEEP);
+  CHECK(Find(other).advice() == v1::ADVICE_KEEP);
   other = program;
   other.source.loop_depth_max = 0;
-  CHECK(Find(other).advice == v1::ADVICE_KEEP);
+  CHECK(Find(other).advice() == v1::ADVICE_KEEP);
 }
 
 TEST_CASE("atomics without shuffles are told their number") {
@@ -144,7 +145,7 @@ TEST_CASE("narrow loads are told their width where no kernel has wide ones") {
                v1::ADVICE_VECTORISE_LOADS);
   CheckSpeaksOf(program, v1::ADVICE_VECTORISE_LOADS);
   program.kernels.num_wide_kernels = 1;
-  CHECK(Find(program).advice == v1::ADVICE_KEEP);
+  CHECK(Find(program).advice() == v1::ADVICE_KEEP);
 }
 
 TEST_CASE("many registers are told of what is slow and has no tensor cores") {
@@ -153,13 +154,13 @@ TEST_CASE("many registers are told of what is slow and has no tensor cores") {
   CheckFinding(program, "many registers", ", 1675 of 3350 GB/s, 1 launch, 168 registers a thread",
                v1::ADVICE_RAISE_OCCUPANCY);
   program.kernels.registers = 128;
-  CHECK(Find(program).advice == v1::ADVICE_UNSPECIFIED);
+  CHECK(Find(program).advice() == v1::ADVICE_UNSPECIFIED);
   program.kernels.registers = 168;
   program.kernels.uses_tensor_cores = true;
-  CHECK(Find(program).advice == v1::ADVICE_UNSPECIFIED);
+  CHECK(Find(program).advice() == v1::ADVICE_UNSPECIFIED);
   program.kernels.uses_tensor_cores = false;
   program.speedup = 2;
-  CHECK(Find(program).advice == v1::ADVICE_KEEP);
+  CHECK(Find(program).advice() == v1::ADVICE_KEEP);
 }
 
 TEST_CASE("of a call that is too short only what the host does is spoken of") {
@@ -173,12 +174,12 @@ TEST_CASE("of a call that is too short only what the host does is spoken of") {
                      .load_bits_max = 32,
                      .num_narrow_kernels = 1,
                      .num_lone_atomics = 3};
-  CHECK(Find(program).advice == v1::ADVICE_KEEP);
+  CHECK(Find(program).advice() == v1::ADVICE_KEEP);
   program.speedup = 0.5;
   program.kernels.registers = 255;
-  CHECK(Find(program).advice == v1::ADVICE_UNSPECIFIED);
+  CHECK(Find(program).advice() == v1::ADVICE_UNSPECIFIED);
   program.source.num_launches = 2;
-  CHECK(Find(program).advice == v1::ADVICE_FUSE_KERNELS);
+  CHECK(Find(program).advice() == v1::ADVICE_FUSE_KERNELS);
 }
 
 TEST_CASE("where neither text nor machine code is known, the finding is unknown") {
@@ -187,7 +188,7 @@ TEST_CASE("where neither text nor machine code is known, the finding is unknown"
   program.kernels = {};
   CheckFinding(program, "unknown", ", 1675 of 3350 GB/s, machine code unknown", v1::ADVICE_UNSPECIFIED);
   program.ceiling_share = 0.9;
-  CHECK(Find(program).advice == v1::ADVICE_KEEP);
+  CHECK(Find(program).advice() == v1::ADVICE_KEEP);
 }
 
 TEST_CASE("the same grade is told a GPU's words on a GPU, and a CPU's on a CPU") {
@@ -226,19 +227,19 @@ TEST_CASE("the two kernels that took the longest are told behind all else, and n
   };
   const SourceFacts source{.valid = true, .num_launches = 1};
   const KernelFacts kernels{.num_kernels = 1, .load_bits_max = 128, .num_wide_kernels = 1};
-  const GpuFinding without = FindOnGpu(grade, source, kernels);
+  const v1::Feedback without = SpeedFeedback(grade, source, 1, kernels);
   add("softmax_rows", 131.4, 1);
-  CHECK(FindOnGpu(grade, source, kernels).numbers ==
-        ", 1 launch; in its own words softmax_rows 131 us, grid 4096x1x1, 40 registers");
+  CHECK(SpeedFeedback(grade, source, 1, kernels).evidence() ==
+        "speedup 2.00, 1 launch; in its own words softmax_rows 131 us, grid 4096x1x1, 40 registers");
   add("two\nlines" + std::string(200, 'k'), 2.04, 3);
   add("third", 1, 1);
-  const GpuFinding found = FindOnGpu(grade, source, kernels);
-  CHECK(found.numbers ==
-        ", 1 launch; in its own words softmax_rows 131 us, grid 4096x1x1, 40 registers; "
+  const v1::Feedback found = SpeedFeedback(grade, source, 1, kernels);
+  CHECK(found.evidence() ==
+        "speedup 2.00, 1 launch; in its own words softmax_rows 131 us, grid 4096x1x1, 40 registers; "
         "two\\nlines" +
             std::string(39, 'k') + "... 2.0 us in 3 launches, grid 4096x1x1, 40 registers");
-  CHECK(found.advice == without.advice);
-  CHECK(std::string(found.finding) == without.finding);
+  CHECK(found.advice() == without.advice());
+  CHECK(found.finding() == without.finding());
 }
 
 }  // namespace
