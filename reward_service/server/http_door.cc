@@ -1,8 +1,6 @@
 #include "reward_service/server/http_door.h"
 
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,39 +20,6 @@ constexpr size_t kListMax = 256;
 
 HttpResponse JsonResponse(const google::protobuf::Message& message) { return {.body = ToJson(message)}; }
 
-// One request of a body on its way: cancelled with its exchange.
-struct Pending {
-  absl::Mutex mutex;
-  std::vector<uint64_t> tickets ABSL_GUARDED_BY(mutex);
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;
-};
-
-// Hands a request on so that abandoning the exchange cancels it.
-void Submit(const Reception* reception, const std::shared_ptr<const Tenant>& tenant,
-            const v1::GradeRequest& request, const std::shared_ptr<Pending>& pending, GradeDone done) {
-  const uint64_t ticket = reception->Submit(tenant, request, std::move(done));
-  bool unwanted = false;
-  {
-    absl::MutexLock lock(&pending->mutex);
-    pending->tickets.push_back(ticket);
-    unwanted = pending->abandoned;
-  }
-  if (unwanted) reception->Cancel(ticket);
-}
-
-void CancelWhenAbandoned(const Reception* reception, const std::shared_ptr<Pending>& pending,
-                         HttpExchange* exchange) {
-  exchange->OnAbandoned([reception, pending] {
-    std::vector<uint64_t> tickets;
-    {
-      absl::MutexLock lock(&pending->mutex);
-      pending->abandoned = true;
-      tickets.swap(pending->tickets);
-    }
-    for (const uint64_t ticket : tickets) reception->Cancel(ticket);
-  });
-}
-
 // The answers of a list, sent when the last has come.
 class ListAnswer {
  public:
@@ -64,10 +29,9 @@ class ListAnswer {
   void Set(size_t index, const std::string& request_id, const absl::StatusOr<v1::Grade>& grade) {
     {
       absl::MutexLock lock(&mutex_);
-      answers_[index] = grade.ok() ? absl::StrCat("{\"requestId\":", nlohmann::json(request_id).dump(),
-                                                  ",\"grade\":", ToJson(*grade), "}")
-                                   : absl::StrCat("{\"requestId\":", nlohmann::json(request_id).dump(),
-                                                  ",\"error\":", ErrorJson(grade.status()).dump(), "}");
+      const std::string body = grade.ok() ? absl::StrCat("\"grade\":", ToJson(*grade))
+                                          : absl::StrCat("\"error\":", ErrorJson(grade.status()).dump());
+      answers_[index] = absl::StrCat("{\"requestId\":", nlohmann::json(request_id).dump(), ",", body, "}");
       if (--num_open_ > 0) return;
     }
     Send();
@@ -147,11 +111,11 @@ void HttpDoor::Grade(const std::shared_ptr<const Tenant>& tenant,
   if (const absl::Status status = ParseJson(exchange->request().body, &request); !status.ok()) {
     return exchange->Respond(ErrorResponse(status));
   }
-  const auto pending = std::make_shared<Pending>();
-  Submit(reception_, tenant, request, pending, [exchange](absl::StatusOr<v1::Grade> grade) {
+  const auto answer = [exchange](absl::StatusOr<v1::Grade> grade) {
     exchange->Respond(grade.ok() ? JsonResponse(*grade) : ErrorResponse(grade.status()));
-  });
-  CancelWhenAbandoned(reception_, pending, exchange.get());
+  };
+  const uint64_t ticket = reception_->Submit(tenant, request, answer);
+  exchange->OnAbandoned([reception = reception_, ticket] { reception->Cancel(ticket); });
 }
 
 void HttpDoor::GradeList(const std::shared_ptr<const Tenant>& tenant,
@@ -159,13 +123,16 @@ void HttpDoor::GradeList(const std::shared_ptr<const Tenant>& tenant,
   const absl::StatusOr<std::vector<v1::GradeRequest>> requests = ParseList(exchange->request().body);
   if (!requests.ok()) return exchange->Respond(ErrorResponse(requests.status()));
   const auto answer = std::make_shared<ListAnswer>(exchange, requests->size());
-  const auto pending = std::make_shared<Pending>();
+  std::vector<uint64_t> tickets;
   for (size_t i = 0; i < requests->size(); ++i) {
     const std::string& id = (*requests)[i].request_id();
-    Submit(reception_, tenant, (*requests)[i], pending,
-           [answer, i, id](absl::StatusOr<v1::Grade> grade) { answer->Set(i, id, grade); });
+    tickets.push_back(reception_->Submit(
+        tenant, (*requests)[i],
+        [answer, i, id](const absl::StatusOr<v1::Grade>& grade) { answer->Set(i, id, grade); }));
   }
-  CancelWhenAbandoned(reception_, pending, exchange.get());
+  exchange->OnAbandoned([reception = reception_, tickets = std::move(tickets)] {
+    for (const uint64_t ticket : tickets) reception->Cancel(ticket);
+  });
 }
 
 }  // namespace warpsmith
