@@ -1,8 +1,8 @@
 #include "reward_service/program/cuda_tokens.h"
 
 #include <algorithm>
-#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "reward_service/program/cpp_tokens.h"
 
 namespace warpsmith {
@@ -13,11 +13,6 @@ constexpr size_t kTokensMax = 64;
 
 std::string_view At(const std::vector<std::string_view>& tokens, size_t position) {
   return position < tokens.size() ? tokens[position] : std::string_view();
-}
-
-template <size_t N>
-bool IsOneOf(const std::string_view (&words)[N], std::string_view word) {
-  return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
 // Three signs with nothing between them, and no fourth before.
@@ -32,7 +27,7 @@ bool IsTripleAt(const std::vector<std::string_view>& tokens, size_t position) {
 bool LaunchesByName(std::string_view word) {
   static constexpr std::string_view kWords[] = {"cudaLaunchKernel", "cudaLaunchKernelEx",
                                                 "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel"};
-  return IsOneOf(kWords, word);
+  return absl::c_linear_search(kWords, word);
 }
 
 // The first comma after `position` that stands in no parentheses.
@@ -62,13 +57,13 @@ std::optional<LaunchTokens> LaunchAt(const std::vector<std::string_view>& tokens
 bool Synchronises(std::string_view word) {
   static constexpr std::string_view kWords[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize",
                                                 "cudaEventSynchronize", "cudaMemcpy"};
-  return IsOneOf(kWords, word);
+  return absl::c_linear_search(kWords, word);
 }
 
 bool AllocatesOnGpu(std::string_view word) {
   static constexpr std::string_view kWords[] = {"cudaMalloc", "cudaMallocAsync", "cudaMallocManaged",
                                                 "cudaMallocPitch", "cudaMallocFromPoolAsync"};
-  return IsOneOf(kWords, word);
+  return absl::c_linear_search(kWords, word);
 }
 
 std::string_view ThreadVariable(const std::vector<std::string_view>& tokens, size_t position) {
