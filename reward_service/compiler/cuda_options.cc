@@ -19,11 +19,9 @@ constexpr size_t kDigitsMax = 3;
 
 constexpr char kInWords[] =
     "allowed are -O0 to -O3, -g, -lineinfo, -std=c++14 to c++20, --use_fast_math, --ftz=, --fmad=, "
-    "--prec-div=, "
-    "--prec-sqrt=, -maxrregcount=N, --expt-relaxed-constexpr, --extended-lambda, "
+    "--prec-div=, --prec-sqrt=, -maxrregcount=N, --expt-relaxed-constexpr, --extended-lambda, "
     "--extra-device-vectorization, --default-stream=, -D NAME=VALUE and -U NAME with plain values, -Xptxas "
-    "of "
-    "-O, -dlcm= and -dscm=, -Xcompiler of the options that extra_cflags allows";
+    "of -O, -dlcm= and -dscm=, -Xcompiler of the options that extra_cflags allows";
 
 bool IsBoolean(std::string_view value) { return value == "true" || value == "false"; }
 
@@ -99,20 +97,12 @@ constexpr Option kOptions[] = {{"O0", Meaning::kPassedOn, nullptr},
                                {"lcublasLt", Meaning::kLeftOut, nullptr},
                                {"lcudnn", Meaning::kLeftOut, nullptr}};
 
-constexpr std::string_view kPtxasOptions[] = {"-O0",
-                                              "-O1",
-                                              "-O2",
-                                              "-O3",
-                                              "-dlcm=ca",
-                                              "-dlcm=cg",
-                                              "-dlcm=cv",
-                                              "-dlcm=cs",
-                                              "-dscm=wb",
-                                              "-dscm=cg",
-                                              "-dscm=cs",
-                                              "-dscm=wt",
-                                              "--allow-expensive-optimizations=true",
-                                              "--allow-expensive-optimizations=false"};
+constexpr std::string_view kPtxasOptions[] = {
+    // Effort.
+    "-O0", "-O1", "-O2", "-O3", "--allow-expensive-optimizations=true",
+    "--allow-expensive-optimizations=false",
+    // Caches.
+    "-dlcm=ca", "-dlcm=cg", "-dlcm=cv", "-dlcm=cs", "-dscm=wb", "-dscm=cg", "-dscm=cs", "-dscm=wt"};
 
 // Of messages alone.
 constexpr std::string_view kPtxasMeaningless[] = {

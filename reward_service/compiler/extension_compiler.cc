@@ -23,10 +23,6 @@
 namespace warpsmith {
 namespace {
 
-CompiledProgram Refuse(const absl::Status& status) {
-  return RefusedProgram(absl::StrCat("error: ", status.message(), "\n"));
-}
-
 // As torch.utils.cpp_extension calls g++, but for -O2 where it leaves the choice to the candidate.
 std::vector<std::string> BaseFlags() {
   return {"-shared",
@@ -140,7 +136,9 @@ absl::StatusOr<ExtensionCompiler::Checked> ExtensionCompiler::Check(
 absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArguments& arguments,
                                                            const std::atomic<bool>& cancelled) {
   const absl::StatusOr<Checked> call = Check(arguments);
-  if (!call.ok()) return Refuse(call.status());
+  if (!call.ok()) {
+    return CompiledProgram{.diagnostics = absl::StrCat("error: ", call.status().message(), "\n")};
+  }
   CompiledProgram program;
   for (size_t i = 0; i < tiers_.size(); ++i) {
     // What misses a name that this tier lacks, too, goes past it; the last one has them all.
@@ -187,8 +185,8 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileHalves(const HeaderTie
   RETURN_IF_ERROR(cuda.status());
   if (!cpp->succeeded() || !cuda->succeeded()) {
     // What a half that compiled warns of would stand before the other's errors.
-    return RefusedProgram(
-        absl::StrCat(cpp->succeeded() ? "" : cpp->diagnostics, cuda->succeeded() ? "" : cuda->diagnostics));
+    return CompiledProgram{.diagnostics = absl::StrCat(cpp->succeeded() ? "" : cpp->diagnostics,
+                                                       cuda->succeeded() ? "" : cuda->diagnostics)};
   }
   Compilation link = EmptyCompilation(call);
   link.command = {toolchain_.compiler, "-shared", kCppObject, kCudaObject};

@@ -6,16 +6,12 @@
 #include "absl/status/statusor.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
+#include "reward_service/compiler/prelude.h"
 #include "reward_service/compiler/standard_names.h"
 
 namespace warpsmith {
 namespace {
 
-// libstdc++ defines the special functions of C++17 in <cmath>, and GCC instantiates all of them at the end of
-// every program that begins with a precompiled <cmath>: half of a short compilation. A program that calls one
-// does not compile without them and goes to the next tier.
-constexpr char kWithoutSpecialFunctions[] =
-    "#include <bits/c++config.h>\n#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n";
 // Making them takes as long as two compilations without.
 constexpr int kPlainUsesOfTorch = 2;
 constexpr char kPrelude[] = "#include <torch/extension.h>\n";
@@ -61,6 +57,7 @@ std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
     const std::string facade = places.facade_directory;
     const std::vector<std::string> own = {"-isystem", facade + "/include"};
     const std::vector<std::string> facade_library = {"-L" + facade, "-lwarpsmith_facade"};
+    // A program that calls a special function does not compile on this tier and goes to the next one.
     tiers.push_back({.name = "facade",
                      .flags = Joined({"-isystem", facade + "/shims"}, own),
                      .cuda_flags = {kNoSpecialFunctions},

@@ -17,14 +17,10 @@ std::vector<std::vector<std::string>> HeaderSets() {
   return {{"cmath", "dlpack/dlpack.h"}, {"cmath", "dlpack/dlpack.h", "vector"}};
 }
 
-// The special functions of C++17 [sf.cmath] in <cmath>. GCC instantiates all of them anew at the end of every
-// program that begins with a precompiled <cmath>, used or not: half of a short compilation. So preludes leave
-// them out, by the macro of libstdc++ that guards them, and programs that say one of these words take none.
+// Programs that say one of these words take no prelude.
 constexpr std::string_view kSpecialFunctions[] = {"assoc_",   "beta(",   "::beta", "betaf",     "betal",
                                                   "cyl_",     "ellint",  "expint", "hermite",   "laguerre",
                                                   "legendre", "riemann", "sph_",   "SPEC_FUNCS"};
-constexpr char kWithoutSpecialFunctions[] =
-    "#include <bits/c++config.h>\n#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n";
 
 constexpr std::string_view kSpace = " \t\r\n";
 

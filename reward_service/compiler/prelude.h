@@ -13,6 +13,12 @@
 
 namespace warpsmith {
 
+// Leaves out the special functions of C++17 [sf.cmath] in <cmath>, by the macro of libstdc++ that guards them. GCC
+// instantiates all of them at the end of every program that begins with a precompiled <cmath>, used or not: half of a
+// short compilation.
+inline constexpr char kWithoutSpecialFunctions[] =
+    "#include <bits/c++config.h>\n#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n";
+
 // One precompiled set of headers: `<directory>/prelude.h.gch`, used by `-include <directory>/prelude.h`.
 struct Prelude {
   std::filesystem::path directory;

@@ -86,19 +86,7 @@ std::string LimitText(int status, const CompileLimits& limits) {
                       limits.library_bytes_max >> 20, " MiB a file\n");
 }
 
-CompilationResult Refused(std::string diagnostics) {
-  CompilationResult result;
-  result.diagnostics = std::move(diagnostics);
-  return result;
-}
-
 }  // namespace
-
-CompiledProgram RefusedProgram(std::string diagnostics) {
-  CompiledProgram program;
-  program.diagnostics = std::move(diagnostics);
-  return program;
-}
 
 CompiledProgram ProgramOf(CompilationResult result) {
   CompiledProgram program;
@@ -134,7 +122,8 @@ absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation,
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
   const absl::StatusOr<int> ended = AwaitEnd(&process, limits.wall_seconds_max, cancelled);
   if (absl::IsDeadlineExceeded(ended.status())) {
-    return Refused(absl::StrCat("error: compilation exceeded its ", ended.status().message(), "\n"));
+    return CompilationResult{
+        .diagnostics = absl::StrCat("error: compilation exceeded its ", ended.status().message(), "\n")};
   }
   RETURN_IF_ERROR(ended.status());
   ASSIGN_OR_RETURN(const std::string output, ReadMemoryFile(messages.get(), limits.library_bytes_max));
@@ -143,7 +132,7 @@ absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation,
                                 [](const UniqueFd& fd) { return SizeOf(fd.get()) > 0; });
   if (*ended != 0 || !made) {
     if (FirstError(result.diagnostics).empty()) result.diagnostics += LimitText(*ended, limits);
-    return Refused(std::move(result.diagnostics));
+    return CompilationResult{.diagnostics = std::move(result.diagnostics)};
   }
   for (const UniqueFd& fd : result.outputs) {
     RETURN_IF_ERROR(SealMemoryFile(fd.get()));

@@ -85,9 +85,6 @@ absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation,
 // The program of a result whose first output is its library.
 CompiledProgram ProgramOf(CompilationResult result);
 
-// A refused program with one line of diagnostics.
-CompiledProgram RefusedProgram(std::string diagnostics);
-
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_REWARD_SERVICE_COMPILER_SANDBOXED_COMPILATION_H_

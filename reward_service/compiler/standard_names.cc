@@ -9,39 +9,14 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r\n\v\f";
 
-constexpr std::string_view kHeaders[] = {"assert.h",
-                                         "cassert",
-                                         "cfloat",
-                                         "climits",
-                                         "cmath",
-                                         "cstddef",
-                                         "cstdint",
-                                         "cstdio",
-                                         "cstdlib",
-                                         "cstring",
-                                         "cooperative_groups.h",
-                                         "cublasLt.h",
-                                         "cublas_v2.h",
-                                         "cuda.h",
-                                         "cuda_bf16.h",
-                                         "cuda_fp16.h",
-                                         "cuda_fp8.h",
-                                         "cuda_runtime.h",
-                                         "cuda_runtime_api.h",
-                                         "cudnn.h",
-                                         "device_launch_parameters.h",
-                                         "dlpack/dlpack.h",
-                                         "float.h",
-                                         "limits.h",
-                                         "math.h",
-                                         "math_constants.h",
-                                         "mma.h",
-                                         "stddef.h",
-                                         "stdint.h",
-                                         "stdio.h",
-                                         "stdlib.h",
-                                         "string.h",
-                                         "vector_types.h"};
+constexpr std::string_view kHeaders[] = {
+    // C, by both names.
+    "assert.h", "float.h", "limits.h", "math.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+    "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring",
+    // CUDA and DLPack.
+    "cooperative_groups.h", "cublasLt.h", "cublas_v2.h", "cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h",
+    "cuda_runtime.h", "cuda_runtime_api.h", "cudnn.h", "device_launch_parameters.h", "dlpack/dlpack.h",
+    "math_constants.h", "mma.h", "vector_types.h"};
 // Of the facade, and of Torch itself.
 constexpr std::string_view kFolders[] = {"ATen/", "c10/", "pybind11/", "torch/"};
 

@@ -6,48 +6,16 @@ namespace warpsmith {
 namespace {
 
 // NVRTC knows by itself what kernels use of these.
-constexpr std::string_view kOfHost[] = {"algorithm",
-                                        "array",
-                                        "assert.h",
-                                        "atomic",
-                                        "cassert",
-                                        "cfloat",
-                                        "climits",
-                                        "cmath",
-                                        "cstddef",
-                                        "cstdint",
-                                        "cstdio",
-                                        "cstdlib",
-                                        "cstring",
-                                        "cuda.h",
-                                        "functional",
-                                        "iostream",
-                                        "iterator",
-                                        "limits",
-                                        "cuda_runtime.h",
-                                        "cuda_runtime_api.h",
-                                        "float.h",
-                                        "limits.h",
-                                        "map",
-                                        "math.h",
-                                        "dlpack/dlpack.h",
-                                        "device_launch_parameters.h",
-                                        "memory",
-                                        "mutex",
-                                        "numeric",
-                                        "stddef.h",
-                                        "initializer_list",
-                                        "stdint.h",
-                                        "stdio.h",
-                                        "stdlib.h",
-                                        "string",
-                                        "string.h",
-                                        "tuple",
-                                        "unordered_map",
-                                        "type_traits",
-                                        "utility",
-                                        "vector",
-                                        "vector_types.h"};
+constexpr std::string_view kOfHost[] = {
+    // C, by both names.
+    "assert.h", "float.h", "limits.h", "math.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+    "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring",
+    // C++.
+    "algorithm", "array", "atomic", "functional", "initializer_list", "iostream", "iterator", "limits", "map",
+    "memory", "mutex", "numeric", "string", "tuple", "type_traits", "unordered_map", "utility", "vector",
+    // CUDA and DLPack.
+    "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "dlpack/dlpack.h",
+    "vector_types.h"};
 constexpr std::string_view kOfDevice[] = {"mma.h"};
 constexpr std::string_view kOfBoth[] = {"cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h", "math_constants.h"};
 // What of them the device's half has a part of (halves/).
