@@ -40,12 +40,6 @@ bool MayRepeat(int http_status) {
   return http_status == kTimeout || http_status == kTooManyRequests || http_status >= kServerError;
 }
 
-LlmOpinion Failed(std::string why) {
-  LlmOpinion opinion;
-  opinion.failure = std::move(why);
-  return opinion;
-}
-
 }  // namespace
 
 bool LlmStage::Wants(const PreparedRequest& prepared, const v1::Measurement& measurement) {
@@ -73,11 +67,11 @@ LlmOpinion LlmStage::Ask(const LlmQuestion& question, absl::Time deadline,
                          const std::function<bool()>& unwanted) {
   if (Paused(absl::Now())) {
     observer_("paused");
-    return Failed("not asked, for the endpoint failed several times in a row");
+    return {.failure = "not asked, for the endpoint failed several times in a row"};
   }
   if (absl::Now() >= deadline) {
     observer_("no_turn");
-    return Failed("no turn in time");
+    return {.failure = "no turn in time"};
   }
   const LlmMessages messages = prompt_.Render(question, MakeNonce());
   Attempt made;
@@ -91,7 +85,7 @@ LlmOpinion LlmStage::Ask(const LlmQuestion& question, absl::Time deadline,
   }
   Note(made.endpoint_failed, absl::Now());
   if (made.opinion.ok()) return *std::move(made.opinion);
-  return Failed(std::string(made.opinion.status().message()));
+  return {.failure = std::string(made.opinion.status().message())};
 }
 
 LlmStage::Attempt LlmStage::AskOnce(const std::string& body, absl::Time deadline,

@@ -189,13 +189,6 @@ absl::Status JudgeStage::ReviveToRecord(absl::Time deadline) const {
   return referee_->Revive();
 }
 
-Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
-  v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
-  cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
-                              absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
-  return RunJudge(flight, surroundings);
-}
-
 Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
   v1::Cost* const cost = flight->measurement.mutable_grade()->mutable_cost();
   const absl::Time begin = absl::Now();
@@ -242,7 +235,10 @@ absl::StatusOr<v1::Measurement> JudgeStage::Attempt(const JudgeRequest& request,
   return referee_->Judge(request, absl::Now() + options_.deadline);
 }
 
-Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
+Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
+  v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
+  cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
+                              absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   JudgeRequest request = RequestFor(*flight);
   request.another_follows = surroundings.another_follows;
   for (int attempt = 1; !flight->cancelled; ++attempt) {

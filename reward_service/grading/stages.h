@@ -120,7 +120,6 @@ class JudgeStage {
   int num_at_once() const { return options_.num_at_once; }
 
  private:
-  Route RunJudge(Flight* flight, LaneSurroundings surroundings);
   // For whoever has the device.
   bool ReviveReferee() ABSL_LOCKS_EXCLUDED(revival_);
   // For a compile worker: takes the device, if others use it, beside the lane's own hold.

@@ -64,14 +64,11 @@ absl::StatusOr<RecentGradeFilter> ParseFilter(const Tenant& tenant,
   return filter;
 }
 
-std::string TimeText(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
-}
-
 nlohmann::json Line(const RecentGrade& recent) {
   const v1::Grade& grade = recent.grade;
+  const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", recent.time, absl::UTCTimeZone());
   nlohmann::json line = {{"sequence", recent.sequence},
-                         {"time", TimeText(recent.time)},
+                         {"time", time},
                          {"requestId", recent.prepared->request.request_id()},
                          {"taskId", grade.task_id()},
                          {"verdict", v1::Verdict_Name(grade.verdict())},

@@ -197,18 +197,6 @@ absl::Status BuildCompilers(const ServiceOptions& options, absl::StatusOr<CudaTo
   return absl::OkStatus();
 }
 
-GradeObserver Observe(Ledger* ledger) {
-  return [ledger](const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade) {
-    ledger->Record(prepared, grade);
-  };
-}
-
-std::function<void(const GradeRecord&)> Keep(Machinery* machinery) {
-  return [machinery](const GradeRecord& record) {
-    if (machinery->journal != nullptr) machinery->journal->Append(record);
-  };
-}
-
 // Without a journal the service grades as well, and forgets at its end.
 void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
   auto journal =
@@ -251,13 +239,19 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =
       options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(AllowedCores().size());
+  const auto observe = [ledger = &machinery->ledger](const auto& prepared, const v1::Grade& grade) {
+    ledger->Record(prepared, grade);
+  };
+  const auto keep = [machinery](const GradeRecord& record) {
+    if (machinery->journal != nullptr) machinery->journal->Append(record);
+  };
   machinery->grader =
       std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
                                              .queue_capacity = options.queue_capacity,
                                              .cache_bytes_max = options.cache_bytes_max / 2,
                                              .environment = machinery->environment,
-                                             .observer = Observe(&machinery->ledger),
-                                             .keep = Keep(machinery),
+                                             .observer = observe,
+                                             .keep = keep,
                                              .llm_stage = machinery->llm_judge.stage.get(),
                                              .num_llm_requests = options.llm_judge.max_concurrent},
                                machinery->compile_stage.get(), std::move(lanes));
