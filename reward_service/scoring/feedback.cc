@@ -92,8 +92,8 @@ bool OwnProfiled(const Performance& p) {
 }
 
 // On a CPU, from the most to the least certain. What the text shows comes before what samples show, strides before
-// all, for no vector helps a loop that waits for memory. Advice to keep comes after every row that has something to do, and never below 1. Findings
-// say what was seen and no cause that was not.
+// all, for no vector helps a loop that waits for memory. Advice to keep comes after every row that has something to do,
+// and never below 1. Findings say what was seen and no cause that was not.
 constexpr Row kRows[] = {
     {"strided walk", v1::ADVICE_TILE,
      [](const Performance& p) { return p.facts.strided && p.far_from_ceiling; }},
