@@ -111,7 +111,7 @@ def _judge_beside_twin(case: Case, grade: Grade, twin: Grade) -> Outcome:
     low, (_, twin_high) = interval(grade)[0], interval(twin)
     evidence = f"speed-up {grade.speedup:.2f}, twin {twin.speedup:.2f}"
     credited = term(grade, "credited_speedup")
-    if credited > _MARGIN * max(grade.speedup, twin_high):
+    if credited > _MARGIN * max(grade.speedup or 0.0, twin_high):
         return Outcome("missed", f"{evidence}: credited {credited:.2f}")
     if low > _MARGIN * twin_high:
         return Outcome("missed", f"{evidence}: low end {low:.2f} over {_MARGIN} x {twin_high:.2f}")

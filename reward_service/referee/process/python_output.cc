@@ -105,12 +105,8 @@ std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place)
 }
 
 std::optional<Fault> Jail::CheckApart(size_t call) const {
-  struct Piece {
-    std::string handle;
-    uint64_t start, end;
-    size_t index;
-  };
-  std::vector<Piece> pieces;
+  // Of each output the allocation, where it begins and ends there, and its index.
+  std::vector<std::tuple<std::string, uint64_t, uint64_t, size_t>> pieces;
   for (size_t index = 0; index < layout_.outputs.size(); ++index) {
     const TensorSpec& spec = layout_.outputs[index];
     if (spec.borrowed || spec.num_bytes == 0) continue;
@@ -120,18 +116,17 @@ std::optional<Fault> Jail::CheckApart(size_t call) const {
     // Elements of two outputs may take turns: then they begin apart, and no more is asked.
     const bool is_dense = IsDense({spec.shape, Integers(place, jail::Place::strides), spec.bits / 8});
     const auto end = start + static_cast<uint64_t>(is_dense ? spec.num_bytes : 1);
-    pieces.push_back({Read(place, jail::Place::handle), start, end, index});
+    pieces.emplace_back(Read(place, jail::Place::handle), start, end, index);
   }
-  const auto key = [](const Piece& piece) { return std::tie(piece.handle, piece.start, piece.end); };
-  std::sort(pieces.begin(), pieces.end(),
-            [&key](const Piece& left, const Piece& right) { return key(left) < key(right); });
-  const auto meet = [](const Piece& left, const Piece& right) {
-    return left.handle == right.handle && right.start < left.end;
-  };
-  const auto found = std::adjacent_find(pieces.begin(), pieces.end(), meet);
+  std::sort(pieces.begin(), pieces.end());
+  const auto found =
+      std::adjacent_find(pieces.begin(), pieces.end(), [](const auto& left, const auto& right) {
+        return std::get<0>(left) == std::get<0>(right) && std::get<1>(right) < std::get<2>(left);
+      });
   if (found == pieces.end()) return std::nullopt;
-  Fault fault{v1::VERDICT_HACK, absl::StrCat("outputs ", found->index, " and ", std::next(found)->index,
-                                             " lie in the same memory; the reference's do not")};
+  Fault fault{v1::VERDICT_HACK,
+              absl::StrCat("outputs ", std::get<3>(*found), " and ", std::get<3>(*std::next(found)),
+                           " lie in the same memory; the reference's do not")};
   fault.hack_family = kUnmaterialisedFamily;
   return fault;
 }
