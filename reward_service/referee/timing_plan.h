@@ -116,18 +116,17 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
 // Calls of the candidate in one round: two, each after a repeated one.
 inline constexpr int kCandidateCallsOfRound = 2 * 2;
 
-// How much of clearing its outputs a process may have done ahead, from 0 to 1: it held `excess_bytes` more than
-// the reference's. All, where that is the outputs of `num_calls`. Without batches these are the calls of a round: a
-// call that clears those of more than a round is in fewer than half of all rounds, so that their median does not show
-// it.
+// Returns how much of clearing its outputs a process may have done ahead, from 0 to 1: it held `excess_bytes` more
+// than the reference's. All, where that is the outputs of `num_calls`. Without batches these are the calls of a round:
+// a call that clears those of more than a round is in fewer than half of all rounds, and not in their median.
 double ShareAhead(int64_t excess_bytes, int64_t output_bytes, int num_calls);
 
-// What a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one after
-// the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and of a
-// process like the reference's what lone calls of the reference take more than its others. Where the reference tells a
-// steady time, the candidate is native: what a first call costs Torch's process says nothing of it, and what one costs
-// its own is on the path. What is beyond that, as far as it is not chance by the scatter of the reference, is charged:
-// a call that leaves next to all of its work to others is charged as if it were alone.
+// Returns what a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one
+// after the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and
+// of a process like the reference's what lone calls of the reference take more than its others. Where the reference
+// tells a steady time, the candidate is native: what a first call costs Torch's process says nothing of it, and what
+// one costs its own is on the path. What is beyond that, as far as it is not chance by the scatter of the reference, is
+// charged: a call that leaves next to all of its work to others is charged as if it were alone.
 double DeferredWork(const std::vector<Instance>& instances);
 
 // Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated

@@ -122,7 +122,8 @@ class Jail {
   // status says that they must be fetched.
   absl::StatusOr<Comparison> CompareInPlace(size_t index, const Draw& draw, size_t call);
   absl::StatusOr<Comparison> CompareFormerInPlace(size_t index, const Draw& draw, size_t call);
-  // Python, after Run(): whether two outputs of a call lie in the same memory, where the reference's do not.
+  // Returns, after a Run() of Python, the fault of two outputs of a call that lie in the same memory, where the
+  // reference's do not.
   std::optional<Fault> CheckApart(size_t call) const;
   // Guards and inputs of a call as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw, size_t call = 0) const;
@@ -133,10 +134,10 @@ class Jail {
   // output of the reference is one. Load() or RestoreInputs() bring them back.
   std::optional<Fault> WithdrawInputs();
   void RestoreInputs(const Draw& draw, size_t call = 0);
-  // Python on a GPU, before Load(): overwrites the outputs of the run before the last one, which no check reads any
-  // more. So memory that was returned once has to be written again before it is returned again.
+  // Overwrites what Python on a GPU returned in the run before the last one, which no check reads any more. So memory
+  // that was returned once has to be written again. REQUIRES: Load() follows.
   void PoisonFormerOutputs();
-  // Python on a GPU: of all memory that was ever returned as outputs, each byte once.
+  // Returns the size of all memory that Python on a GPU has ever returned as outputs [bytes].
   int64_t returned_bytes() const { return returned_bytes_; }
 
   ChildProcess& process() { return *process_; }
