@@ -11,9 +11,9 @@ from plain_noise import ANY
 # By what numbers are multiplied, at the most; exp() of such an outlier overflows in float32.
 _FACTORS = {"large": 6.0, "small": 1.0 / 32.0, "mixed": 1.0, "outliers": 200.0}
 STYLES = ("own", *_FACTORS)
-# Of "mixed", within one tensor.
+# How many powers of ten "mixed" spreads the numbers of one tensor over.
 _DECADES = 2.0
-# Of all elements, at either end.
+# The share of a tensor's elements that become outliers: of its largest, and as many of its lowest.
 _OUTLIER_SHARE = 1.0 / 4096.0
 # Parameters that begin as equal numbers (ones, zeros, 1e-6) say nothing of the size that training gives them.
 _CONSTANT_SIZE_MIN = 0.1
@@ -27,7 +27,7 @@ def takes_style(noise: str | None, style: str) -> bool:
 
 
 def restyle(tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
-    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style(noise, style) of its noise."""
+    """Returns plain noise in a style, with every sign kept. REQUIRES: takes_style() of its noise."""
     result = tensor * _factors(tensor, style, generator).to(tensor.dtype)
     # A narrow type has numbers that become zero or infinite.
     return torch.where((result != 0) & torch.isfinite(result), result, tensor)

@@ -206,7 +206,7 @@ class Oracle:
         """Answers that need no work must not pass."""
         variations = self._variations_of("own", 0, narrow)
         other, tolerances = self.expected(others, 0, "own")
-        # Without margins, which are as large as the outputs.
+        # Keeps no margins, which are as large as the outputs.
         usual = [tolerance.or_more(tolerance) for tolerance in tolerances]
         del tolerances
         expected, tolerances = self.expected(inputs, 0, "own")

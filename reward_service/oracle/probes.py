@@ -9,7 +9,7 @@ import torch
 
 # How far inputs are moved, in units of roundoff: a division, a reciprocal and a scale round three times.
 REACH = 8.0
-# Likewise, to find out whether integers step at all.
+# How far inputs are moved to find out whether integers step at all, in the same units.
 FAR = 2.0**14
 # Pairs of moved runs: a pair misses one in seven elements that step behind a sum, four pairs one in 2,000.
 PAIRS_MIN = 2

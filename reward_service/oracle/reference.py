@@ -97,13 +97,13 @@ class Reference:
         self.check_unpatched(before)
         self._before = before
         self.float64 = True
-        # Of the last narrow(), by output: whether it shares memory with an input, a parameter or itself, or begins
-        # where another output does.
+        # By output of the last narrow(): whether it shares memory with an input, a parameter or itself, or begins where
+        # another output does.
         self.borrowed: list[bool] = []
         # On a GPU the least time of a call of narrow(), until its work was done [us]; 0: none was made there.
         self.call_us = 0
         self.is_examined = False  # no more calls are timed, which waits for the GPU twice
-        # Indices of inputs that the first call of narrow() changed; and of those that it did not return.
+        # Indices of inputs that the first narrow() changed, and of those among them that it did not return.
         self.written: list[int] | None = None
         self.results_in_place: list[int] = []
         self._noises: list[str | None] = []  # of the last inputs()

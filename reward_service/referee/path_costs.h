@@ -18,7 +18,7 @@ struct PathOptions {
   // Whether what a runner does between the calls of a batch is taken off. Python's takes long, may hide behind a GPU's
   // work, and of a program's own process nobody knows: then it stays on both clocks.
   bool takes_between_off = true;
-  // Whether what is taken off a candidate is in part the work of its own process, which could leave that out.
+  // Says that a part of what is taken off a candidate is work of its own process, which could leave it out.
   bool may_be_cut_short = false;
 };
 

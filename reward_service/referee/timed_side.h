@@ -47,7 +47,7 @@ class TimedSide {
   virtual absl::StatusOr<v1::Profile> Launches(const Draw& /*draw*/) {
     return absl::UnimplementedError("nobody tells what is launched here");
   }
-  // Memory of its own that the process holds now; on a GPU what it has ever returned as outputs.
+  // Returns the size of what the process holds of its own now; on a GPU, of what it has ever returned as outputs.
   virtual int64_t HeldBytes() const = 0;
 };
 

@@ -135,7 +135,7 @@ constexpr Row kRows[] = {
      [](const Performance& p) { return absl::StrFormat(", %d deep", p.facts.loop_depth_max); }},
 };
 
-// What is said of any program. The last row always applies.
+// Rows for any program. The last one always applies.
 constexpr Row kLastRows[] = {
     {"at the memory ceiling", v1::ADVICE_KEEP,
      [](const Performance& p) { return p.near_ceiling && p.speedup >= 1; }},

@@ -1,4 +1,4 @@
-// What a Coder is told about a program that is right: what rows look at, and the rows of a GPU.
+// Finds the row of feedback for a program that is right: the facts that rows look at, and the rows of a GPU.
 #ifndef WARPSMITH_REWARD_SERVICE_SCORING_GPU_FEEDBACK_H_
 #define WARPSMITH_REWARD_SERVICE_SCORING_GPU_FEEDBACK_H_
 
@@ -13,7 +13,7 @@
 
 namespace warpsmith {
 
-// What the rows look at.
+// Holds the facts that rows look at.
 struct Performance {
   const v1::Profile& profile;
   const SourceFacts& facts;
@@ -34,7 +34,7 @@ struct Row {
   const char* finding;
   v1::Advice advice;
   bool (*applies)(const Performance&);
-  // What the row was chosen for, beside the numbers that every finding has.
+  // Adds the fact by which the row was chosen to the numbers that every finding has.
   std::string (*number)(const Performance&) = [](const Performance&) { return std::string(); };
 };
 

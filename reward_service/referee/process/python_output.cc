@@ -37,7 +37,7 @@ void Jail::CloseForeign() {
 void Jail::NoteReturned() {
   for (size_t i = 0; i < places_.size(); ++i) {
     const nlohmann::json& place = places_[i];
-    // Of a reference, which shows no memory, addresses tell places apart; a candidate's are its own word.
+    // Addresses tell places of a reference apart, which shows no memory; a candidate could lie about its addresses.
     const bool is_new = returned_
                             .emplace(Read(place, jail::Place::handle), Read(place, jail::Place::offset),
                                      Read(place, jail::Place::pointer))
@@ -105,7 +105,7 @@ std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place)
 }
 
 std::optional<Fault> Jail::CheckApart(size_t call) const {
-  // Of each output the allocation, where it begins and ends there, and its index.
+  // An output's allocation, its first byte there and the one behind its last, and its index.
   std::vector<std::tuple<std::string, uint64_t, uint64_t, size_t>> pieces;
   for (size_t index = 0; index < layout_.outputs.size(); ++index) {
     const TensorSpec& spec = layout_.outputs[index];

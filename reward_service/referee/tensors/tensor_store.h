@@ -122,7 +122,7 @@ class TensorStore {
                                                     int64_t offset) = 0;
   virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
                                                     const ForeignPlace& place) = 0;
-  // Fills bytes of such an allocation; nothing, where the handle is wrong or programs need no GPU.
+  // Fills bytes of such an allocation with `value`. Does nothing where the handle is wrong or programs need no GPU.
   virtual void FillForeign(unsigned char /*value*/, std::string_view /*handle*/, int64_t /*offset*/,
                            int64_t /*num_bytes*/) {}
   // Gives back what it has opened of these handles to compare: before their program runs again, which may free it, or

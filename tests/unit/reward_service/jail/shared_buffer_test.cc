@@ -19,7 +19,7 @@ TEST_CASE("shared memory has one size for good, and a descriptor that only reads
   CHECK(mmap(nullptr, 1000, PROT_WRITE, MAP_SHARED, memory.read_only_fd(), 0) == MAP_FAILED);
 }
 
-TEST_CASE("a fill reaches whoever maps the memory") {
+TEST_CASE("a fill reaches every process that maps the memory") {
   const auto buffer = SharedBuffer::Create(3);
   REQUIRE(buffer.ok());
   (*buffer)->Fill(7);
